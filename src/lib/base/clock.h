@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include <stdint.h>
+
+/* Timeouts and durations use this one: it does not jump. */
+uint64_t clock_us(void);
+
+/* "2026-11-15T20:59:01.123456Z": for people and receipts, never for waiting. */
+#define TIMESTAMP_BYTES 28
+void clock_timestamp(char out[TIMESTAMP_BYTES]);
+
+/* A new random name: letter first, [a-z0-9], 20 characters, 98 bits. */
+#define ID_BYTES 21
+void id_new(char out[ID_BYTES]);

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include "lib/base/buf.h"
+
+/* Descriptors, whole. All of these go on after EINTR. */
+int write_all(int fd, const void *bytes, size_t n, struct err *err) MUST_CHECK;
+int read_all(int fd, struct buf *out, struct err *err) MUST_CHECK; /* to the end */
+
+/* A file of the kernel or of the user, relative to dir_fd (or AT_FDCWD); names it in errors. */
+int file_read(int dir_fd, const char *path, struct buf *out, struct err *err) MUST_CHECK;
+/* One write into an existing file, as cgroup and proc files want it. */
+int file_write(int dir_fd, const char *path, const char *text, struct err *err) MUST_CHECK;
+
+/* Makes the file with exactly this content, or leaves what was there: a temporary name beside
+ * it, synced, renamed, directory synced. */
+int file_replace(const char *path, const void *bytes, size_t n, unsigned mode,
+                 struct err *err) MUST_CHECK;
+
+/* Like mkdir -p, for a directory only its owner may enter when it is new. */
+int dir_make(const char *path, unsigned mode, struct err *err) MUST_CHECK;
+/* Removes a tree beneath dir_fd without following anything out of it. Missing is success. */
+int dir_remove(int dir_fd, const char *name, struct err *err) MUST_CHECK;

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* Every ceiling on what the outside can make larger, on one screen. */
+
+#define KIB 1024UL
+#define MIB (1024UL * KIB)
+#define GIB (1024UL * MIB)
+
+/* Texts people write. */
+#define POLICY_TEXT_MAX (256 * KIB) /* OpenShell's own bound for a policy */
+#define PROFILE_TEXT_MAX (64 * KIB)
+#define YAML_DEPTH_MAX 32
+#define YAML_NODES_MAX 65536
+
+/* JSON that arrives: receipts, exported ledgers line by line, profiles. */
+#define JSON_TEXT_MAX (4 * MIB)
+#define JSON_DEPTH_MAX 64
+#define JSON_NODES_MAX 262144
+
+/* One receipt, and what a verifier accepts as one line of an export. */
+#define RECEIPT_TEXT_MAX (64 * KIB)
+
+/* A request. Linux allows one argument 128 KiB and all of them 2 MiB by default. */
+#define ARGV_WORDS_MAX 65536
+#define ARGV_BYTES_MAX (2 * MIB)
+#define ENV_WORDS_MAX 1024
+#define ENV_BYTES_MAX (1 * MIB)
+#define PATH_BYTES_MAX 4096
+#define MOUNTS_MAX 64
+
+/* Files of the kernel we read whole: mountinfo, status, limits. */
+#define PROC_TEXT_MAX (1 * MIB)
+
+/* Working memory: arenas stop the process at these, so they stand well above the sum of the
+ * inputs that feed them. */
+#define RUN_MEMORY_MAX (64 * MIB)
+#define POLICY_MEMORY_MAX (64 * MIB)
+#define RECEIPT_MEMORY_MAX (64 * MIB)

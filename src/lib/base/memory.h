@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include "lib/base/str.h"
+
+/* For sizes the code chose. When there is no memory left for those, the process stops with a
+ * sentence: nothing useful can be done, and half of a decision is worse than none. */
+void *xmalloc(size_t size);
+void *xcalloc(size_t count, size_t size);
+void *xrealloc(void *p, size_t size);
+char *xstrdup(const char *text);
+
+/* Many small pieces with one lifetime. Allocation never fails below the ceiling; at the
+ * ceiling the process stops, so an arena's ceiling is chosen above what the inputs that feed
+ * it may reach (their own ceilings are in limits.h). */
+struct arena {
+    struct arena_block *first;
+    size_t used;
+    size_t max;
+};
+
+#define ARENA(ceiling) ((struct arena){.max = (ceiling)})
+
+void arena_done(struct arena *mem);
+#define AUTO_ARENA __attribute__((cleanup(arena_done)))
+
+void *arena_alloc(struct arena *mem, size_t size); /* zeroed, aligned for any object */
+char *arena_text(struct arena *mem, struct str s); /* copy, NUL-terminated */
+struct str arena_str(struct arena *mem, struct str s);
+char *arena_printf(struct arena *mem, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+#define arena_new(mem, type) ((type *)arena_alloc((mem), sizeof(type)))
+#define arena_array(mem, type, n) ((type *)arena_alloc((mem), sizeof(type) * (n)))

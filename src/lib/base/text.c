@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/base/text.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static struct str line_at(struct str text, unsigned wanted)
+{
+    struct str rest = text;
+    struct str line = str_cut(&rest, '\n');
+
+    for (unsigned at = 1; at < wanted && rest.n; at++)
+        line = str_cut(&rest, '\n');
+    return line;
+}
+
+int mark_show(struct mark mark, struct str text, struct buf *out, struct err *err)
+{
+    struct str line;
+    size_t before;
+
+    if (mark.line == 0)
+        return 0;
+    line = line_at(text, mark.line);
+    if (line.n > 200)
+        line.n = 200;
+    before = mark.column ? mark.column - 1 : 0;
+    if (before > line.n)
+        before = line.n;
+    if (buf_addf(out, err, "%5u | ", mark.line) < 0 || text_escape(line, out, err) < 0 ||
+        buf_add_text(out, "\n      | ", err) < 0)
+        return -1;
+    for (size_t i = 0; i < before; i++)
+        if (buf_add_byte(out, ' ', err) < 0)
+            return -1;
+    return buf_add_text(out, "^\n", err);
+}
+
+void hex_encode(const void *bytes, size_t n, char *out)
+{
+    static const char digits[] = "0123456789abcdef";
+    const unsigned char *p = bytes;
+
+    for (size_t i = 0; i < n; i++) {
+        out[2 * i] = digits[p[i] >> 4];
+        out[2 * i + 1] = digits[p[i] & 15];
+    }
+    out[2 * n] = '\0';
+}
+
+static int hex_digit(char c)
+{
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    if (c >= 'a' && c <= 'f')
+        return c - 'a' + 10;
+    return -1;
+}
+
+bool hex_decode(struct str hex, void *out, size_t n)
+{
+    unsigned char *p = out;
+
+    if (hex.n != 2 * n)
+        return false;
+    for (size_t i = 0; i < hex.n; i++)
+        if (hex_digit(hex.p[i]) < 0)
+            return false;
+    for (size_t i = 0; i < n; i++)
+        p[i] = (unsigned char)(hex_digit(hex.p[2 * i]) << 4 | hex_digit(hex.p[2 * i + 1]));
+    return true;
+}
+
+int base64_encode(struct str bytes, struct buf *out, struct err *err)
+{
+    static const char alphabet[] =
+        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    const unsigned char *p = (const unsigned char *)bytes.p;
+
+    for (size_t i = 0; i < bytes.n; i += 3) {
+        size_t left = bytes.n - i;
+        unsigned group = (unsigned)p[i] << 16;
+        char quad[4] = {'=', '=', '=', '='};
+
+        if (left > 1)
+            group |= (unsigned)p[i + 1] << 8;
+        if (left > 2)
+            group |= p[i + 2];
+        quad[0] = alphabet[group >> 18];
+        quad[1] = alphabet[group >> 12 & 63];
+        if (left > 1)
+            quad[2] = alphabet[group >> 6 & 63];
+        if (left > 2)
+            quad[3] = alphabet[group & 63];
+        if (buf_add(out, quad, sizeof quad, err) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+int text_escape(struct str s, struct buf *out, struct err *err)
+{
+    bool utf8 = str_is_utf8(s);
+
+    for (size_t i = 0; i < s.n; i++) {
+        unsigned char c = (unsigned char)s.p[i];
+        bool shown = c >= 0x20 && c != 0x7f && c != '\\' && (c < 0x80 || utf8);
+        /* C1 controls arrive as C2 80..C2 9F and can drive a terminal as well. */
+        bool control = utf8 && c == 0xC2 && i + 1 < s.n && (unsigned char)s.p[i + 1] < 0xA0;
+        int failed;
+
+        if (control) {
+            failed = buf_addf(out, err, "\\xc2\\x%02x", (unsigned char)s.p[i + 1]);
+            i++;
+        } else if (shown) {
+            failed = buf_add(out, &s.p[i], 1, err);
+        } else if (c == '\\') {
+            failed = buf_add_text(out, "\\\\", err);
+        } else {
+            failed = buf_addf(out, err, "\\x%02x", c);
+        }
+        if (failed < 0)
+            return -1;
+    }
+    return 0;
+}
+
+struct unit {
+    const char *name;
+    uint64_t factor;
+};
+
+static size_t number_length(struct str s)
+{
+    size_t n = 0;
+
+    while (n < s.n && ((s.p[n] >= '0' && s.p[n] <= '9') || s.p[n] == '.'))
+        n++;
+    return n;
+}
+
+/* whole[.fraction] × factor, exactly; fractions of up to six digits. */
+static bool scale(struct str number, uint64_t factor, uint64_t *out)
+{
+    struct str fraction = number;
+    struct str whole = str_cut(&fraction, '.');
+    uint64_t value = 0, part = 0, divisor = 1;
+
+    if (!str_u64(whole, &value) || __builtin_mul_overflow(value, factor, &value))
+        return false;
+    if (whole.n == number.n) {
+        *out = value;
+        return true;
+    }
+    if (fraction.n > 6 || !str_u64(fraction, &part))
+        return false;
+    for (size_t i = 0; i < fraction.n; i++)
+        divisor *= 10;
+    if (factor > UINT64_MAX / 1000000U)
+        return false;
+    return !__builtin_add_overflow(value, part * factor / divisor, out);
+}
+
+static bool parse_quantity(struct str s, const struct unit *units, size_t n, uint64_t *out)
+{
+    size_t digits = number_length(s);
+    struct str number = {s.p, digits};
+    struct str suffix = {s.p + digits, s.n - digits};
+
+    for (size_t i = 0; i < n; i++)
+        if (str_is(suffix, units[i].name))
+            return scale(number, units[i].factor, out);
+    return false;
+}
+
+int size_parse(struct str s, uint64_t *out_bytes, struct err *err)
+{
+    static const struct unit units[] = {
+        {"",    1         },
+        {"B",   1         },
+        {"K",   1U << 10  },
+        {"KB",  1U << 10  },
+        {"KiB", 1U << 10  },
+        {"k",   1U << 10  },
+        {"M",   1U << 20  },
+        {"MB",  1U << 20  },
+        {"MiB", 1U << 20  },
+        {"m",   1U << 20  },
+        {"G",   1U << 30  },
+        {"GB",  1U << 30  },
+        {"GiB", 1U << 30  },
+        {"g",   1U << 30  },
+        {"T",   1ULL << 40},
+        {"TB",  1ULL << 40},
+        {"TiB", 1ULL << 40},
+        {"t",   1ULL << 40},
+    };
+
+    if (!parse_quantity(s, units, COUNT(units), out_bytes))
+        return err_set(err, ERR_INVALID, "size \"" STR_FMT "\": write it like 512M, 1.5G or 4096",
+                       STR_ARG(s));
+    return 0;
+}
+
+int duration_parse(struct str s, uint64_t *out_ms, struct err *err)
+{
+    static const struct unit units[] = {
+        {"ms", 1      },
+        {"s",  1000   },
+        {"",   1000   },
+        {"m",  60000  },
+        {"h",  3600000},
+    };
+
+    if (!parse_quantity(s, units, COUNT(units), out_ms))
+        return err_set(err, ERR_INVALID, "duration \"" STR_FMT "\": write it like 30s, 500ms or 2m",
+                       STR_ARG(s));
+    return 0;
+}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include "lib/base/buf.h"
+
+/* A place in a text somebody wrote; both count from 1, 0 means unknown. Columns count bytes. */
+struct mark {
+    unsigned line;
+    unsigned column;
+};
+
+/* Appends the line the mark points at and a caret below it:
+ *
+ *     12 |   exec: [ls]
+ *        |   ^
+ */
+int mark_show(struct mark mark, struct str text, struct buf *out, struct err *err) MUST_CHECK;
+
+void hex_encode(const void *bytes, size_t n, char *out); /* 2n digits, lower case, and a NUL */
+bool hex_decode(struct str hex, void *out, size_t n);    /* exactly 2n lower-case digits */
+
+int base64_encode(struct str bytes, struct buf *out, struct err *err) MUST_CHECK;
+
+/* Appends s so that it can be shown to a person on one line: control bytes, quotes, backslash
+ * and bytes that are not UTF-8 become escapes. */
+int text_escape(struct str s, struct buf *out, struct err *err) MUST_CHECK;
+
+/* "512M", "1.5G", "10KiB", plain bytes: sizes in powers of 1024. "30s", "500ms", "2m", "1h":
+ * durations. Anything else is ERR_INVALID and says what would be right. */
+int size_parse(struct str s, uint64_t *out_bytes, struct err *err) MUST_CHECK;
+int duration_parse(struct str s, uint64_t *out_ms, struct err *err) MUST_CHECK;

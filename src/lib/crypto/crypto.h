@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include "lib/base/buf.h"
+
+/* Hashes: SHA-256, written "sha256:" and 64 lower-case hex digits. */
+#define HASH_BYTES 32
+#define HASH_TEXT_BYTES 72 /* with the NUL */
+
+struct hash {
+    unsigned char b[HASH_BYTES];
+};
+
+/* A running hash; holds no resources. */
+struct hasher {
+    _Alignas(16) unsigned char state[128];
+};
+
+void hasher_init(struct hasher *h);
+void hasher_add(struct hasher *h, const void *bytes, size_t n);
+void hasher_end(struct hasher *h, struct hash *out);
+
+void hash_of(struct str bytes, struct hash *out);
+void hash_text(const struct hash *hash, char out[HASH_TEXT_BYTES]);
+bool hash_from_text(struct str text, struct hash *out);
+/* hash_of() and hash_text() in one step. */
+void hash_text_of(struct str bytes, char out[HASH_TEXT_BYTES]);
+
+/* Ed25519. Verification refuses non-canonical S and R, and points of small order. */
+#define SIGNATURE_BYTES 64
+#define PUBLIC_KEY_BYTES 32
+#define KEY_ID_BYTES 25 /* "ed25519:", 16 hex digits of SHA-256(public key), NUL */
+
+struct signature {
+    unsigned char b[SIGNATURE_BYTES];
+};
+
+struct public_key {
+    unsigned char b[PUBLIC_KEY_BYTES];
+};
+
+/* The secret half lives in locked memory and is wiped on release. */
+struct signing_key;
+
+/* Opens the key file, making key and file (0600) at first use. A file others may read or write,
+ * that is not ours, not regular or not of the right form is refused. */
+int signing_key_open(const char *path, struct signing_key **out, struct err *err) MUST_CHECK;
+void signing_key_free(struct signing_key *key);
+AUTO_TYPE(signing_key)
+
+void signing_key_sign(const struct signing_key *key, const struct hash *hash,
+                      struct signature *out);
+const struct public_key *signing_key_public(const struct signing_key *key);
+void key_id(const struct public_key *key, char out[KEY_ID_BYTES]);
+bool signature_holds(const struct signature *signature, const struct hash *hash,
+                     const struct public_key *key);

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include "lib/base/str.h"
+#include "model/limits.h"
+
+/* What the policy demands of the plan: filled by decide, honoured by equip or refused there.
+ * Zero demands nothing and grants nothing. */
+struct demand {
+    struct limits limits; /* value 0: the policy does not say */
+
+    bool has_filesystem; /* the policy lists paths; what it does not list is not accessible */
+    bool include_workdir;
+    struct words read_only;
+    struct words read_write;
+    bool landlock_best_effort; /* a listed path that does not exist is left out, not refused */
+
+    uint32_t run_as_uid; /* 0: not said; policies cannot ask for 0 */
+    uint32_t run_as_gid;
+
+    /* Controls we understand and validate but cannot enforce in this version, as one sentence
+     * with the line, e.g. "line 12: network_policies is not enforceable yet". NULL: none.
+     * A run under such a policy is refused. */
+    const char *not_enforceable;
+};

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "model/run.h"
+
+#include "lib/base/limits.h"
+
+static const struct {
+    const char *name;
+    const char *unit;
+    uint64_t value;
+} limit_faces[] = {
+#define X(id, name, unit, value) [LIMIT_##id] = {name, unit, value},
+    LIMIT_KINDS(X)
+#undef X
+};
+
+static const struct {
+    const char *code;
+    const char *text;
+} reason_faces[] = {
+#define X(id, code, text) [REASON_##id] = {code, text},
+    REASONS(X)
+#undef X
+};
+
+const char *limit_name(enum limit_kind kind)
+{
+    return limit_faces[kind].name;
+}
+
+const char *limit_unit(enum limit_kind kind)
+{
+    return limit_faces[kind].unit;
+}
+
+uint64_t limit_default(enum limit_kind kind)
+{
+    return limit_faces[kind].value;
+}
+
+const char *limit_means_name(enum limit_means means)
+{
+    static const char *const names[] = {
+        [MEANS_NONE] = "none",     [MEANS_WATCH] = "watch",   [MEANS_AFFINITY] = "affinity",
+        [MEANS_RLIMIT] = "rlimit", [MEANS_CGROUP] = "cgroup", [MEANS_RELAY] = "relay",
+    };
+
+    return names[means];
+}
+
+const char *limit_origin_name(enum limit_origin origin)
+{
+    static const char *const names[] = {
+        [ORIGIN_DEFAULT] = "default",
+        [ORIGIN_POLICY] = "policy",
+        [ORIGIN_PROFILE] = "profile",
+        [ORIGIN_FLAG] = "flag",
+    };
+
+    return names[origin];
+}
+
+const char *reason_code(enum reason reason)
+{
+    return reason_faces[reason].code;
+}
+
+const char *reason_text(enum reason reason)
+{
+    return reason_faces[reason].text;
+}
+
+const char *verdict_name(enum verdict_kind kind)
+{
+    static const char *const names[] = {
+        [VERDICT_DENY] = "DENY",
+        [VERDICT_ASK] = "ASK",
+        [VERDICT_ALLOW] = "ALLOW",
+    };
+
+    return names[kind];
+}
+
+void run_init(struct run *run)
+{
+    *run = (struct run){.mem = ARENA(RUN_MEMORY_MAX)};
+    id_new(run->id);
+    id_new(run->decision_id);
+    id_new(run->effect_id);
+    id_new(run->session_id);
+    id_new(run->sandbox_id);
+}
+
+void run_done(struct run *run)
+{
+    arena_done(&run->mem);
+    *run = (struct run){0};
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* Why a run was allowed, refused or ended: one code, one sentence for a person.
+ * The codes are part of the receipt format; they are added, never renamed. */
+#define REASONS(X)                                                                                 \
+    X(NONE, "", "")                                                                                \
+    X(POLICY_ALLOW, "POLICY_ALLOW", "a rule of the policy allows it")                              \
+    X(POLICY_DEFAULT_ALLOW, "POLICY_DEFAULT_ALLOW", "no rule matched and the default is allow")    \
+    X(POLICY_DENY, "POLICY_DENY", "a rule of the policy denies it")                                \
+    X(POLICY_DEFAULT_DENY, "POLICY_DEFAULT_DENY", "no rule of the policy allows it")               \
+    X(POLICY_ASK, "POLICY_ASK", "a person must confirm it, and nobody can be asked here")          \
+    X(POLICY_INVALID, "POLICY_INVALID", "the policy could not be loaded")                          \
+    X(POLICY_NOT_ENFORCEABLE, "POLICY_NOT_ENFORCEABLE",                                            \
+      "the policy asks for a control that cannot be enforced here")                                \
+    X(DECISION_ERROR, "DECISION_ERROR", "no verdict could be reached")                             \
+    X(REQUEST_INVALID, "REQUEST_INVALID", "the request is not well-formed")                        \
+    X(PROVIDER_UNKNOWN, "PROVIDER_UNKNOWN", "there is no such provider")                           \
+    X(PROVIDER_UNAVAILABLE, "PROVIDER_UNAVAILABLE", "the provider cannot be used here")            \
+    X(LIMIT_NOT_ENFORCEABLE, "LIMIT_NOT_ENFORCEABLE", "a limit that was asked for cannot be held") \
+    X(MOUNT_FORBIDDEN, "MOUNT_FORBIDDEN", "a mount that was asked for is not allowed")             \
+    X(PLAN_INVALID, "PLAN_INVALID", "no plan could be made")                                       \
+    X(SANDBOX_FAILED, "SANDBOX_FAILED", "the sandbox could not be built")                          \
+    X(PREFLIGHT_PROVIDER_VERSION, "PREFLIGHT_PROVIDER_VERSION",                                    \
+      "the provider is not the version that was pinned")                                           \
+    X(PREFLIGHT_IMAGE_DIGEST, "PREFLIGHT_IMAGE_DIGEST", "the image is not the one planned")        \
+    X(PREFLIGHT_EGRESS_POLICY, "PREFLIGHT_EGRESS_POLICY",                                          \
+      "the network of the sandbox is not the one planned")                                         \
+    X(PREFLIGHT_MOUNT_POLICY, "PREFLIGHT_MOUNT_POLICY", "the mounts are not those planned")        \
+    X(PREFLIGHT_RESOURCE_LIMITS, "PREFLIGHT_RESOURCE_LIMITS", "the limits are not those planned")  \
+    X(PREFLIGHT_ISOLATION, "PREFLIGHT_ISOLATION", "a wall of the sandbox does not stand")          \
+    X(COMMAND_NOT_FOUND, "COMMAND_NOT_FOUND", "the command does not exist in the sandbox")         \
+    X(COMMAND_NOT_EXECUTABLE, "COMMAND_NOT_EXECUTABLE", "the command cannot be executed")          \
+    X(LIMIT_TIME, "LIMIT_TIME", "the time limit ended it")                                         \
+    X(LIMIT_MEMORY, "LIMIT_MEMORY", "the memory limit ended it")                                   \
+    X(LIMIT_PIDS, "LIMIT_PIDS", "the process limit was reached")                                   \
+    X(LIMIT_DISK, "LIMIT_DISK", "the disk limit ended it")                                         \
+    X(LIMIT_INODES, "LIMIT_INODES", "the file count limit ended it")                               \
+    X(CANCELLED, "CANCELLED", "the caller cancelled it")                                           \
+    X(RUN_ABANDONED, "RUN_ABANDONED", "Brig ended before the run did")                             \
+    X(MOCK, "MOCK", "the mock provider runs nothing")
+
+enum reason {
+#define X(id, code, text) REASON_##id,
+    REASONS(X)
+#undef X
+};
+
+const char *reason_code(enum reason reason);
+const char *reason_text(enum reason reason);

@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* The nouns a run hands along: action, verdict, plan, posture, outcome, and the run itself.
+ *
+ * A run belongs to whoever called run_init(); everything its members point to lives in its
+ * arena. Each stage fills its own member and reads the earlier ones. */
+
+#include "lib/base/clock.h"
+#include "lib/base/memory.h"
+#include "lib/base/str.h"
+#include "model/demand.h"
+#include "model/limits.h"
+#include "model/reason.h"
+
+#define MODEL_HASH_BYTES 72 /* "sha256:", 64 hex digits, NUL */
+
+/* ---- action: filled by admit ---- */
+
+enum mount_access {
+    MOUNT_RO, /* zero is the closed side */
+    MOUNT_RW,
+};
+
+struct mount_ask {
+    const char *source; /* on the host, as written */
+    const char *target; /* inside, absolute */
+    enum mount_access access;
+};
+
+enum network_ask {
+    NETWORK_NONE,
+    NETWORK_POLICY,
+};
+
+enum stdin_kind {
+    STDIN_EMPTY,  /* the command reads end of file at once */
+    STDIN_STREAM, /* bytes arrive while it runs; their hash is in the outcome */
+};
+
+struct action {
+    const char *principal;
+    const char *tenant;
+    const char *provider;
+    const char *image;   /* "host" */
+    struct words argv;   /* exactly what runs */
+    struct words env;    /* "K=V", sorted, only what was asked for */
+    const char *workdir; /* inside; NULL: the default */
+    const struct mount_ask *mounts;
+    size_t mount_n;
+    enum network_ask network;
+    enum stdin_kind stdin_kind;
+    bool tty;
+    struct limits limits; /* what flags asked for; value 0: not asked */
+    char request_hash[MODEL_HASH_BYTES];
+};
+
+/* ---- verdict: filled by decide; all zero is a denial ---- */
+
+enum verdict_kind {
+    VERDICT_DENY,
+    VERDICT_ASK,
+    VERDICT_ALLOW,
+};
+
+struct verdict {
+    enum verdict_kind kind;
+    enum reason reason;
+    const char *rule; /* its name, or NULL */
+    unsigned line;    /* of the rule in the policy, or 0 */
+    const char *text; /* a sentence with the particulars, or NULL */
+};
+
+const char *verdict_name(enum verdict_kind kind); /* "ALLOW", "DENY", "ASK" */
+
+/* ---- plan: filled by equip ---- */
+
+enum mount_kind {
+    MOUNT_BIND,
+    MOUNT_TMPFS,
+    MOUNT_PROC,
+    MOUNT_DEVPTS,
+    MOUNT_LAYER,   /* a folder of the run's own writable layer, on disk */
+    MOUNT_SYMLINK, /* not a mount: a link made in the root */
+    MOUNT_FILE,    /* not a mount: a small file made in the root */
+};
+
+/* One thing in the sandbox's file system, in the order in which it is made. */
+struct plan_mount {
+    enum mount_kind kind;
+    enum mount_access access;
+    bool noexec;
+    bool from_user;     /* asked for by flag or policy, not part of the host root */
+    bool is_file;       /* BIND: the source is no directory */
+    const char *source; /* BIND: host path; LAYER: name in the layer; SYMLINK: target; FILE: text */
+    const char *target; /* absolute, inside */
+    uint64_t device;    /* BIND: identity of the source that was validated */
+    uint64_t inode;
+    int fd;              /* BIND, from_user: the validated source, or -1 */
+    uint64_t size_bytes; /* TMPFS */
+};
+
+/* Landlock: what may be done beneath a path inside. */
+struct plan_path {
+    const char *path;
+    bool write;
+    bool exec;
+    bool is_file;
+};
+
+struct plan {
+    const char *provider_version_pin; /* from the profile, or NULL */
+    const char *image_digest_pin;     /* from the profile, or NULL */
+    const char *image;
+    const char *hostname;
+    const char *workdir;
+    struct words env; /* complete environment of the command */
+    const struct plan_mount *mounts;
+    size_t mount_n;
+    const struct plan_path *paths;
+    size_t path_n;
+    struct limits limits;
+    uint32_t inside_uid;
+    uint32_t inside_gid;
+    uint32_t host_uid; /* never 0 */
+    uint32_t host_gid;
+    bool root_started;     /* the supervisor is host root */
+    bool network_loopback; /* own network namespace, lo up, nothing else */
+    unsigned landlock_abi; /* rights of this ABI are handled */
+    const char *seccomp_hash;
+    bool demand_observed;
+};
+
+/* ---- posture: planned by equip, observed by the provider ---- */
+
+enum evidence {
+    EVIDENCE_NONE,
+    EVIDENCE_CLAIMED,  /* the provider says so */
+    EVIDENCE_OBSERVED, /* read back or probed by us */
+};
+
+struct posture {
+    char provider_version[192];
+    char sandbox_spec_hash[MODEL_HASH_BYTES];
+    char image_digest[MODEL_HASH_BYTES];
+    char mounts_hash[MODEL_HASH_BYTES];
+    char egress_policy_hash[MODEL_HASH_BYTES];
+    char resource_limits_hash[MODEL_HASH_BYTES];
+    char preimage_hash[MODEL_HASH_BYTES]; /* over the six above joined by '|' */
+    enum evidence evidence;
+};
+
+/* One line of a preflight: what was expected, what was seen. */
+struct check {
+    const char *name;
+    enum reason reason; /* the denial when it fails */
+    const char *expected;
+    const char *observed;
+    bool passed;
+};
+
+#define CHECKS_MAX 32
+
+struct checks {
+    struct check of[CHECKS_MAX];
+    size_t n;
+};
+
+/* ---- outcome: filled by execute ---- */
+
+struct stream_result {
+    uint64_t bytes;              /* all of them */
+    char hash[MODEL_HASH_BYTES]; /* over all of them */
+    struct str kept;             /* the first output_bytes of them, when asked to keep */
+    bool truncated;
+};
+
+struct outcome {
+    bool started;       /* the command's first instruction ran */
+    bool ended;         /* and it has ended */
+    enum reason reason; /* why it ended otherwise than by itself, or NONE */
+    int exit_code;      /* when signal is 0 */
+    int signal;
+    bool timed_out;
+    bool oom_killed;
+    struct stream_result out;
+    struct stream_result err;
+    char output_hash[MODEL_HASH_BYTES]; /* over out.hash "|" err.hash */
+    char stdin_hash[MODEL_HASH_BYTES];
+    uint64_t stdin_bytes;
+    uint64_t duration_us;
+    uint64_t cpu_us;
+    uint64_t peak_memory_bytes;
+    const char *failure; /* a sentence when Brig or the provider failed, or NULL */
+};
+
+/* ---- receipts of the run: filled by record ---- */
+
+struct receipt_ref {
+    char id[ID_BYTES];
+    char hash[MODEL_HASH_BYTES];
+    uint64_t seq;
+    uint64_t lamport_clock;
+    char timestamp[TIMESTAMP_BYTES];
+};
+
+struct run {
+    struct arena mem;
+    char id[ID_BYTES];
+    char decision_id[ID_BYTES];
+    char effect_id[ID_BYTES];
+    char session_id[ID_BYTES];
+    char sandbox_id[ID_BYTES];
+    struct action action;
+    char policy_hash[MODEL_HASH_BYTES];
+    struct verdict verdict;
+    struct demand demand; /* filled by decide, next to the verdict */
+    struct plan plan;
+    struct posture planned;
+    struct posture observed;
+    struct checks checks;
+    struct outcome outcome;
+    struct receipt_ref intent;  /* also the only receipt of a run denied before it was planned */
+    struct receipt_ref closing; /* outcome, or the denial at preflight */
+};
+
+void run_init(struct run *run);
+void run_done(struct run *run);

@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/base/clock.h"
+#include "lib/base/io.h"
+#include "lib/base/memory.h"
+#include "lib/base/text.h"
+#include "test.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/stat.h>
+
+TEST(buffer_stops_at_its_ceiling_and_keeps_what_it_had)
+{
+    AUTO_BUF struct buf b = BUF(4);
+    struct err err;
+
+    CHECK_INT(buf_add_text(&b, "abc", &err), 0);
+    CHECK_INT(buf_add_text(&b, "de", &err), -1);
+    CHECK_INT(err.code, ERR_LIMIT);
+    CHECK_TEXT(err.text, "more than 4 bytes");
+    CHECK_TEXT(buf_text(&b), "abc");
+    CHECK_INT(buf_add_text(&b, "d", &err), 0);
+    CHECK_TEXT(buf_text(&b), "abcd");
+}
+
+TEST(errors_read_outside_in)
+{
+    struct err err;
+
+    errno = ENOENT;
+    CHECK_INT(err_os(&err, "opening %s", "x"), -1);
+    CHECK_INT(err_in(&err, "reloading"), -1);
+    CHECK_TEXT(err.text, "reloading: opening x: No such file or directory");
+    CHECK_INT(err.code, ERR_NOT_FOUND);
+    CHECK_INT(err.os, ENOENT);
+}
+
+TEST(utf8_is_checked_strictly)
+{
+    static const struct {
+        const char *bytes;
+        bool ok;
+    } cases[] = {
+        {"",                 true },
+        {"plain",            true },
+        {"\xc3\xa9",         true },
+        {"\xe2\x82\xac",     true },
+        {"\xf0\x9f\x98\x80", true },
+        {"\xc0\x80",         false},
+        {"\xe0\x80\x80",     false},
+        {"\xed\xa0\x80",     false},
+        {"\xf4\x90\x80\x80", false},
+        {"\xff",             false},
+        {"\xc3",             false},
+        {"a\x80",            false},
+    };
+
+    for (size_t i = 0; i < COUNT(cases); i++)
+        CHECK_INT(str_is_utf8(str_of(cases[i].bytes)), cases[i].ok);
+}
+
+TEST(sizes_and_durations)
+{
+    static const struct {
+        const char *text;
+        bool duration;
+        int64_t value; /* -1: refused */
+    } cases[] = {
+        {"512M",         false, 512 << 20 },
+        {"1.5G",         false, 1610612736},
+        {"4096",         false, 4096      },
+        {"10KiB",        false, 10240     },
+        {"",             false, -1        },
+        {"-1",           false, -1        },
+        {"1X",           false, -1        },
+        {"1 M",          false, -1        },
+        {"99999999999T", false, -1        },
+        {"1.",           false, -1        },
+        {"30s",          true,  30000     },
+        {"500ms",        true,  500       },
+        {"2m",           true,  120000    },
+        {"1h",           true,  3600000   },
+        {"1.5s",         true,  1500      },
+        {"7",            true,  7000      },
+        {"1d",           true,  -1        },
+        {"s",            true,  -1        },
+    };
+
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        uint64_t value = 0;
+        struct err err;
+        int got = cases[i].duration ? duration_parse(str_of(cases[i].text), &value, &err)
+                                    : size_parse(str_of(cases[i].text), &value, &err);
+
+        CHECK_INT(got, cases[i].value < 0 ? -1 : 0);
+        CHECK_INT(value, cases[i].value < 0 ? 0 : cases[i].value);
+    }
+}
+
+TEST(escapes_keep_a_terminal_safe)
+{
+    AUTO_BUF struct buf b = BUF(256);
+    struct err err;
+
+    CHECK_INT(text_escape(str_of("a\x1b[31m\\\n\xc2\x9b é"), &b, &err), 0);
+    CHECK_TEXT(buf_text(&b), "a\\x1b[31m\\\\\\x0a\\xc2\\x9b é");
+}
+
+TEST(a_mark_shows_its_line_with_a_caret)
+{
+    AUTO_BUF struct buf b = BUF(256);
+    struct err err;
+
+    CHECK_INT(mark_show((struct mark){2, 3}, str_of("one\ntwo three\n"), &b, &err), 0);
+    CHECK_TEXT(buf_text(&b), "    2 | two three\n      |   ^\n");
+}
+
+TEST(hex_and_base64)
+{
+    AUTO_BUF struct buf b = BUF(256);
+    unsigned char bytes[2] = {0};
+    char hex[5];
+    struct err err;
+
+    hex_encode("\xde\xad", 2, hex);
+    CHECK_TEXT(hex, "dead");
+    CHECK(hex_decode(str_of("dead"), bytes, 2) && bytes[0] == 0xde && bytes[1] == 0xad);
+    CHECK(!hex_decode(str_of("DEAD"), bytes, 2));
+    CHECK(!hex_decode(str_of("dea"), bytes, 2));
+    CHECK_INT(base64_encode(str_of("fooba"), &b, &err), 0);
+    CHECK_TEXT(buf_text(&b), "Zm9vYmE=");
+}
+
+TEST(arena_pieces_are_zeroed_and_aligned)
+{
+    AUTO_ARENA struct arena mem = ARENA(1 << 20);
+
+    for (size_t n = 1; n < 9000; n += 777) {
+        char *p = arena_alloc(&mem, n);
+
+        CHECK_INT((uintptr_t)p % _Alignof(max_align_t), 0);
+        CHECK_INT(p[0] | p[n - 1], 0);
+        memset(p, 0xff, n);
+    }
+}
+
+TEST(a_tree_is_removed_without_leaving_it)
+{
+    char root[] = "/tmp/brig-base-XXXXXX";
+    char path[128];
+    struct err err;
+
+    if (!mkdtemp(root))
+        test_skip("no temporary folder");
+    (void)snprintf(path, sizeof path, "%s/tree/a/b", root);
+    CHECK_INT(dir_make(path, 0700, &err), 0);
+    (void)snprintf(path, sizeof path, "%s/kept", root);
+    CHECK_INT(file_replace(path, "x", 1, 0600, &err), 0);
+    (void)snprintf(path, sizeof path, "%s/tree/a/link", root);
+    CHECK_INT(symlink("../..", path), 0);
+    (void)snprintf(path, sizeof path, "%s/tree/a/b", root);
+    CHECK_INT(chmod(path, 0), 0);
+    (void)snprintf(path, sizeof path, "%s/tree", root);
+    CHECK_INT(dir_remove(AT_FDCWD, path, &err), 0);
+    CHECK_INT(access(path, F_OK), -1);
+    (void)snprintf(path, sizeof path, "%s/kept", root);
+    CHECK_INT(access(path, F_OK), 0);
+    CHECK_INT(dir_remove(AT_FDCWD, root, &err), 0);
+}
+
+TEST(ids_are_distinct_and_plain)
+{
+    char a[ID_BYTES], b[ID_BYTES];
+
+    id_new(a);
+    id_new(b);
+    CHECK_INT(strlen(a), 20);
+    CHECK(strcmp(a, b) != 0);
+    CHECK_INT(strspn(a, "abcdefghijklmnopqrstuvwxyz234567"), 20);
+}
