@@ -26,7 +26,9 @@ bool hash_from_text(struct str text, struct hash *out);
 /* hash_of() and hash_text() in one step. */
 void hash_text_of(struct str bytes, char out[HASH_TEXT_BYTES]);
 
-/* Ed25519. Verification refuses non-canonical S and R, and points of small order. */
+/* Ed25519. One acceptance rule everywhere: S is reduced (S < L), R and the public key are
+ * canonical encodings, neither is of small order, and SB = R + kA holds exactly (the equation
+ * without the cofactor, so a low-order residue fails). OpenSSL accepts whatever we accept. */
 #define SIGNATURE_BYTES 64
 #define PUBLIC_KEY_BYTES 32
 #define KEY_ID_BYTES 25 /* "ed25519:", 16 hex digits of SHA-256(public key), NUL */
@@ -54,3 +56,15 @@ const struct public_key *signing_key_public(const struct signing_key *key);
 void key_id(const struct public_key *key, char out[KEY_ID_BYTES]);
 bool signature_holds(const struct signature *signature, const struct hash *hash,
                      const struct public_key *key);
+
+/* The public half for other people's tools: SubjectPublicKeyInfo in PEM, as openssl reads it. */
+#define PUBLIC_KEY_PEM_BYTES 114 /* with the NUL */
+void public_key_pem(const struct public_key *key, char out[PUBLIC_KEY_PEM_BYTES]);
+/* Reads that form, or 64 hex digits; blanks and line ends around either are no matter. */
+int public_key_read(struct str text, struct public_key *out, struct err *err) MUST_CHECK;
+
+/* Bytes that a signature under our signature scheme covers are always one hash: these two are
+ * the primitive below signing_key_sign() and signature_holds(), for the published vectors. */
+void signing_key_sign_bytes(const struct signing_key *key, struct str bytes, struct signature *out);
+bool signature_holds_bytes(const struct signature *signature, struct str bytes,
+                           const struct public_key *key);

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/crypto/crypto.h"
+
+/* The low-level functions need no provider and no allocation; the EVP ones cost a short-lived
+ * program almost a millisecond at first use (docs/decisions/0002). */
+#define OPENSSL_SUPPRESS_DEPRECATED
+#include <assert.h>
+#include <openssl/sha.h>
+#include <string.h>
+
+#include "lib/base/text.h"
+
+#define PREFIX "sha256:"
+
+static_assert(sizeof(SHA256_CTX) <= sizeof(struct hasher), "a hasher holds OpenSSL's state");
+static_assert(HASH_BYTES == SHA256_DIGEST_LENGTH, "SHA-256");
+static_assert(HASH_TEXT_BYTES >= sizeof PREFIX + 2 * (size_t)HASH_BYTES, "text of a hash");
+
+static SHA256_CTX *state_of(struct hasher *h)
+{
+    return (SHA256_CTX *)(void *)h->state;
+}
+
+void hasher_init(struct hasher *h)
+{
+    (void)SHA256_Init(state_of(h)); /* these three answer 1 whatever they are given */
+}
+
+void hasher_add(struct hasher *h, const void *bytes, size_t n)
+{
+    (void)SHA256_Update(state_of(h), bytes, n);
+}
+
+void hasher_end(struct hasher *h, struct hash *out)
+{
+    (void)SHA256_Final(out->b, state_of(h));
+}
+
+void hash_of(struct str bytes, struct hash *out)
+{
+    struct hasher h;
+
+    hasher_init(&h);
+    hasher_add(&h, bytes.p, bytes.n);
+    hasher_end(&h, out);
+}
+
+void hash_text(const struct hash *hash, char out[HASH_TEXT_BYTES])
+{
+    memcpy(out, PREFIX, sizeof PREFIX - 1);
+    hex_encode(hash->b, sizeof hash->b, out + sizeof PREFIX - 1);
+}
+
+bool hash_from_text(struct str text, struct hash *out)
+{
+    struct hash read;
+
+    if (!str_starts(text, PREFIX))
+        return false;
+    text.p += sizeof PREFIX - 1;
+    text.n -= sizeof PREFIX - 1;
+    if (!hex_decode(text, read.b, sizeof read.b))
+        return false;
+    *out = read;
+    return true;
+}
+
+void hash_text_of(struct str bytes, char out[HASH_TEXT_BYTES])
+{
+    struct hash hash;
+
+    hash_of(bytes, &hash);
+    hash_text(&hash, out);
+}

@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* The file a signing key is kept in: one line, nothing else.
+ *
+ *     brig-ed25519-v1:<64 lower-case hex digits: the RFC 8032 seed>\n
+ *
+ * It appears under its name complete and synced, or not at all: a new key is written to a file
+ * without a name and linked into place. link() never replaces, so of several first users one
+ * wins and the others read the winner's key. */
+
+#include "lib/crypto/key.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sodium.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "lib/base/clock.h"
+#include "lib/base/crash.h"
+#include "lib/base/io.h"
+#include "lib/base/text.h"
+
+#define HEAD "brig-ed25519-v1:"
+#define HEAD_BYTES (sizeof HEAD - 1)
+#define FILE_BYTES (HEAD_BYTES + 2 * SEED_BYTES + 1)
+
+static int check_file(int fd, const char *path, struct err *err)
+{
+    struct stat st;
+
+    if (fstat(fd, &st) < 0)
+        return err_os(err, "looking at the signing key %s", path);
+    if (!S_ISREG(st.st_mode))
+        return err_set(err, ERR_INTEGRITY, "the signing key %s is not a regular file", path);
+    if (st.st_uid != geteuid())
+        return err_set(err, ERR_INTEGRITY,
+                       "the signing key %s belongs to user %u, not to user %u who runs this", path,
+                       st.st_uid, geteuid());
+    if (st.st_mode & 077)
+        return err_set(err, ERR_INTEGRITY,
+                       "the signing key %s can be reached by others (mode %04o); if nobody has "
+                       "read it: chmod 600 %s",
+                       path, (unsigned)st.st_mode & 07777U, path);
+    if (st.st_size != (off_t)FILE_BYTES)
+        return err_set(err, ERR_INTEGRITY,
+                       "the signing key %s is %lld bytes long instead of %zu: restore it from a "
+                       "backup, or move it and the ledger away to begin anew",
+                       path, (long long)st.st_size, FILE_BYTES);
+    return 0;
+}
+
+static int parse_seed(struct str text, unsigned char seed[SEED_BYTES])
+{
+    struct str digits = {text.p + HEAD_BYTES, 2 * SEED_BYTES};
+
+    if (!str_starts(text, HEAD) || text.p[FILE_BYTES - 1] != '\n' ||
+        !hex_decode(digits, seed, SEED_BYTES))
+        return -1;
+    return 0;
+}
+
+static int read_seed(int fd, const char *path, unsigned char seed[SEED_BYTES], struct err *err)
+{
+    char text[FILE_BYTES];
+    ssize_t got = pread(fd, text, sizeof text, 0); /* a regular file of this size: whole */
+    int failed = 0;
+
+    if (got < 0)
+        failed = err_os(err, "reading the signing key %s", path);
+    else if (got != (ssize_t)sizeof text || parse_seed((struct str){text, sizeof text}, seed) < 0)
+        failed = err_set(err, ERR_INTEGRITY,
+                         "the signing key %s is not of the form " HEAD "<64 hex digits>", path);
+    sodium_memzero(text, sizeof text);
+    return failed;
+}
+
+/* Gives -2 when there is no such file. */
+static int open_existing(const char *path, unsigned char seed[SEED_BYTES], struct err *err)
+{
+    /* O_NONBLOCK: a FIFO in its place must not hold us up. */
+    AUTO_FD int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+
+    if (fd < 0 && errno == ENOENT)
+        return -2;
+    if (fd < 0 && errno == ELOOP)
+        return err_set(err, ERR_INTEGRITY, "the signing key %s is a symbolic link", path);
+    if (fd < 0)
+        return err_os(err, "opening the signing key %s", path);
+    if (check_file(fd, path, err) < 0)
+        return -1;
+    return read_seed(fd, path, seed, err);
+}
+
+static int write_seed(int fd, const unsigned char seed[SEED_BYTES], struct err *err)
+{
+    char text[FILE_BYTES + 1]; /* and the NUL of hex_encode() */
+    int failed = 0;
+
+    memcpy(text, HEAD, HEAD_BYTES);
+    hex_encode(seed, SEED_BYTES, text + HEAD_BYTES);
+    text[FILE_BYTES - 1] = '\n';
+    if (write_all(fd, text, FILE_BYTES, err) < 0)
+        failed = -1;
+    else if (fchmod(fd, 0600) < 0 || fsync(fd) < 0)
+        failed = err_os(err, "syncing");
+    sodium_memzero(text, sizeof text);
+    return failed;
+}
+
+/* Opens a file without a name in dir, or, where the file system knows no such thing, one with a
+ * random name that *temporary then holds. */
+static int open_unnamed(const char *dir, char **temporary)
+{
+    char id[ID_BYTES];
+    int fd = open(dir, O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600);
+
+    if (fd >= 0 || (errno != EOPNOTSUPP && errno != EISDIR))
+        return fd;
+    id_new(id);
+    if (asprintf(temporary, "%s/key.%s.tmp", dir, id) < 0) {
+        *temporary = NULL;
+        return -1;
+    }
+    return open(*temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+}
+
+static int link_into_place(int fd, const char *path, struct err *err)
+{
+    char by_fd[32];
+
+    (void)snprintf(by_fd, sizeof by_fd, "/proc/self/fd/%d", fd);
+    if (linkat(AT_FDCWD, by_fd, AT_FDCWD, path, AT_SYMLINK_FOLLOW) < 0 && errno != EEXIST)
+        return err_os(err, "naming it");
+    return 0;
+}
+
+static int write_and_link(int fd, const char *path, struct err *err)
+{
+    unsigned char seed[SEED_BYTES];
+    int failed;
+
+    randombytes_buf(seed, sizeof seed);
+    failed = write_seed(fd, seed, err);
+    sodium_memzero(seed, sizeof seed);
+    CRASH_POINT("key-written");
+    return failed < 0 ? failed : link_into_place(fd, path, err);
+}
+
+static int sync_dir(const char *dir, struct err *err)
+{
+    AUTO_FD int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+    if (fd < 0 || fsync(fd) < 0)
+        return err_os(err, "syncing the folder");
+    return 0;
+}
+
+static int create(const char *path, struct err *err)
+{
+    AUTO_FREE char *temporary = NULL;
+    AUTO_FREE char *dir = strdup(path);
+    AUTO_FD int fd = -1;
+    char *slash = dir ? strrchr(dir, '/') : NULL;
+    int failed;
+
+    if (!slash)
+        return err_set(err, ERR_INVALID, "the signing key \"%s\" needs a path with a folder", path);
+    *slash = '\0';
+    fd = open_unnamed(dir, &temporary);
+    if (fd < 0)
+        return err_os(err, "creating the signing key %s", path);
+    failed = write_and_link(fd, path, err);
+    if (temporary)
+        (void)unlink(temporary); /* the name in place is the one that counts */
+    if (failed < 0 || sync_dir(dir, err) < 0)
+        return err_in(err, "creating the signing key %s", path);
+    CRASH_POINT("key-created");
+    return 0;
+}
+
+int key_file_open(const char *path, unsigned char seed[SEED_BYTES], struct err *err)
+{
+    int answer = open_existing(path, seed, err);
+
+    if (answer != -2)
+        return answer;
+    if (create(path, err) < 0)
+        return -1;
+    answer = open_existing(path, seed, err);
+    if (answer == -2)
+        return err_set(err, ERR_CONFLICT, "the signing key %s was removed while it was made", path);
+    return answer;
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* Private to lib/crypto: the secret half, and the file it is kept in. */
+
+#include "lib/crypto/crypto.h"
+
+#define SEED_BYTES 32
+
+/* In memory that is locked, left out of core dumps, read-only, and empty in a forked child: a
+ * sandbox builder cloned from us carries no key. */
+struct signing_key {
+    unsigned char secret[64]; /* libsodium's form: seed, public key */
+    struct public_key public_key;
+    unsigned char present; /* 1; reads as 0 after a fork */
+};
+
+/* libsodium picks its implementations once; every function that needs it calls this. */
+void crypto_ready(void);
+
+/* The seed of the key file, made at first use. The caller wipes it. */
+int key_file_open(const char *path, unsigned char seed[SEED_BYTES], struct err *err) MUST_CHECK;
