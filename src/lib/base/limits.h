@@ -9,6 +9,12 @@
 
 /* Texts people write. */
 #define POLICY_TEXT_MAX (256 * KIB) /* OpenShell's own bound for a policy */
+#define POLICY_PATHS_MAX 256        /* as OpenShell's */
+#define POLICY_RULES_MAX 4096
+#define POLICY_PATTERN_WORDS_MAX 64
+#define POLICY_ALTERNATIVES_MAX 64
+#define POLICY_ENTRIES_MAX 1024 /* network policies, endpoints, rules, matchers: each list */
+#define GLOB_TEXT_MAX 4096
 #define PROFILE_TEXT_MAX (64 * KIB)
 #define YAML_DEPTH_MAX 32
 #define YAML_NODES_MAX 65536
@@ -17,6 +23,9 @@
 #define JSON_TEXT_MAX (4 * MIB)
 #define JSON_DEPTH_MAX 64
 #define JSON_NODES_MAX 262144
+
+/* What the command line prints as one JSON value: both streams of a run, escaped. */
+#define CLI_JSON_MAX (256 * MIB)
 
 /* One receipt, and what a verifier accepts as one line of an export. */
 #define RECEIPT_TEXT_MAX (64 * KIB)

@@ -1,0 +1,341 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Every command there is. Help, completion, the manual and the parser are made of these rows. */
+
+#include "surface/cli/commands.h"
+
+#include <string.h>
+
+#define ANY_NUMBER SIZE_MAX
+#define PROVIDERS "local mock"
+
+/* Options. Version 14 of clang-format garbles tables that share rows through macros. */
+/* clang-format off */
+
+#define OPTION_JSON {.name = "--json", .help = "print one JSON object instead of text"}
+#define OPTIONS_END {.name = NULL}
+
+/* What a sandbox may use: the same flags wherever a plan is made. */
+#define OPTIONS_LIMITS \
+    {"--timeout", "DUR", VALUE_DURATION, .help = "end it after this long, e.g. 30s, 5m"}, \
+    {"--cpu", "N", VALUE_CPUS, .help = "processors it may use, e.g. 2 or 0.5"}, \
+    {"--memory", "SIZE", VALUE_SIZE, .help = "memory of all its processes, e.g. 512M"}, \
+    {"--pids", "N", VALUE_COUNT, .help = "processes and threads at the same time"}, \
+    {"--disk", "SIZE", VALUE_SIZE, .help = "bytes it may write to disk, e.g. 1G"}, \
+    {"--inodes", "N", VALUE_COUNT, .help = "files it may create"}
+
+static const struct cli_option exec_options[] = {
+    {"--provider", "P", VALUE_TEXT, .values = PROVIDERS,
+     .help = "where to run it: local or mock (default: local)"},
+    {"--profile", "FILE", VALUE_FILE,
+     .help = "profile: version pin, limits, how strictly"},
+    {"--image", "REF", VALUE_TEXT, .values = "host",
+     .help = "root file system (default: host, the system directories of this machine)"},
+    {"--policy", "FILE", VALUE_FILE,
+     .help = "policy to decide by (default: run anything, no network)"},
+    OPTIONS_LIMITS,
+    {"--env", "K[=V]", VALUE_TEXT, .repeatable = true,
+     .help = "set a variable, or forward one of yours by name; nothing else is passed on"},
+    {"--mount", "SRC:DST[:ro|rw]", VALUE_TEXT, .repeatable = true,
+     .help = "show a file or directory of this machine inside, read-only unless rw"},
+    {"--workdir", "DIR", VALUE_TEXT,
+     .help = "directory inside to start in"},
+    {"--network", "MODE", VALUE_CHOICE, .values = "none policy",
+     .help = "none, or policy: what the policy allows (default: none)"},
+    {"--tty", .help = "give the command a terminal"},
+    {"--quiet", .help = "leave out the closing line on standard error"},
+    OPTION_JSON,
+    OPTIONS_END,
+};
+
+static const struct cli_option preflight_options[] = {
+    {"--provider", "P", VALUE_TEXT, .values = PROVIDERS,
+     .help = "provider to look at: local or mock (default: local)"},
+    {"--profile", "FILE", VALUE_FILE,
+     .help = "profile: version pin, limits, how strictly"},
+    {"--policy", "FILE", VALUE_FILE,
+     .help = "policy the sandbox would be planned under"},
+    OPTIONS_LIMITS,
+    OPTION_JSON,
+    OPTIONS_END,
+};
+
+static const struct cli_option conform_options[] = {
+    {"--provider", "P", VALUE_TEXT, .values = PROVIDERS,
+     .help = "provider to test: local or mock (default: local)"},
+    {"--tier", "TIER", VALUE_CHOICE, .values = "compatible verified sovereign",
+     .help = "how much is asked of it: compatible, verified or sovereign (default: compatible)"},
+    OPTION_JSON,
+    OPTIONS_END,
+};
+
+static const struct cli_option receipts_list_options[] = {
+    {"--limit", "N", VALUE_COUNT, .help = "at most so many, the newest (default: 20)"},
+    OPTION_JSON,
+    OPTIONS_END,
+};
+
+static const struct cli_option receipts_verify_options[] = {
+    {"--head", "FILE", VALUE_FILE,
+     .help = "signed head kept elsewhere: proves that nothing up to it was cut off"},
+    OPTION_JSON,
+    OPTIONS_END,
+};
+
+static const struct cli_option receipts_export_options[] = {
+    {"--output", "FILE", VALUE_FILE, .help = "write there instead of to standard output"},
+    OPTIONS_END,
+};
+
+static const struct cli_option verify_options[] = {
+    {"--head", "FILE", VALUE_FILE,
+     .help = "signed head kept elsewhere; without one completeness is not proven"},
+    {"--key", "FILE", VALUE_FILE,
+     .help = "public key to trust; without one the keys named in the file are taken"},
+    OPTION_JSON,
+    OPTIONS_END,
+};
+
+static const struct cli_option json_option[] = {OPTION_JSON, OPTIONS_END};
+static const struct cli_option no_options[] = {OPTIONS_END};
+
+/* clang-format on */
+
+const struct command_group command_groups[] = {
+    {"sandbox",  "run commands inside walls"       },
+    {"receipts", "read and check what was recorded"},
+    {"policy",   "work with the rules that decide" },
+};
+const size_t command_group_n = COUNT(command_groups);
+
+#ifdef CLI_HAS_EXEC
+static const struct command sandbox_exec = {
+    .path = "sandbox exec",
+    .operands = "-- CMD [ARG...]",
+    .operand_min = 1,
+    .operand_max = ANY_NUMBER,
+    .takes_command = true,
+    .summary = "run a command in a sandbox, under a policy, with receipts",
+    .help = "The command and its arguments stand behind \"--\" and run exactly as written, "
+            "without a shell. Standard input, output and error are passed through. A closing "
+            "line on standard error names verdict, receipt and duration.\n"
+            "\n"
+            "Exit status: the command's; 128+n when signal n ended it; 124 timed out; 126 not "
+            "executable; 127 not found; 77 denied.",
+    .options = exec_options,
+    .run = run_sandbox_exec,
+};
+#endif
+
+#ifdef CLI_HAS_PREFLIGHT
+static const struct command sandbox_preflight = {
+    .path = "sandbox preflight",
+    .operands = "",
+    .summary = "build a sandbox, run nothing, and show planned against observed",
+    .help = "Every check prints what was expected, what was seen, and whether they agree. "
+            "Exit status 0 when all do, 77 when a run would be denied.",
+    .options = preflight_options,
+    .run = run_sandbox_preflight,
+};
+#endif
+
+#ifdef CLI_HAS_CONFORM
+static const struct command sandbox_conform = {
+    .path = "sandbox conform",
+    .operands = "",
+    .summary = "test a provider against what Brig promises of it",
+    .help = "Runs the checks of a tier against the provider and prints one line for each. "
+            "Exit status 0 when all pass, 77 otherwise.",
+    .options = conform_options,
+    .run = run_sandbox_conform,
+};
+#endif
+
+#ifdef CLI_HAS_RECEIPTS
+static const struct command receipts_list = {
+    .path = "receipts list",
+    .operands = "",
+    .summary = "list the newest receipts",
+    .help = "One line a receipt: sequence number, time, kind, status, reason and id.",
+    .options = receipts_list_options,
+    .run = run_receipts_list,
+};
+
+static const struct command receipts_show = {
+    .path = "receipts show",
+    .operands = "ID",
+    .operand_min = 1,
+    .operand_max = 1,
+    .values = "",
+    .summary = "show one receipt whole",
+    .help = "ID is a receipt id as printed by \"receipts list\" and \"sandbox exec\".",
+    .options = json_option,
+    .run = run_receipts_show,
+};
+
+static const struct command receipts_verify = {
+    .path = "receipts verify",
+    .operands = "",
+    .summary = "check every hash, signature and link of the ledger",
+    .help = "Says integrity and completeness separately and names the first bad entry.",
+    .options = receipts_verify_options,
+    .run = run_receipts_verify,
+};
+
+static const struct command receipts_head = {
+    .path = "receipts head",
+    .operands = "",
+    .summary = "print a signed head of the ledger, to be kept elsewhere",
+    .help = "Whoever holds a head can later prove that nothing up to it was cut off: give it "
+            "to \"receipts verify --head FILE\" or \"verify --head FILE\".",
+    .options = json_option,
+    .run = run_receipts_head,
+};
+
+static const struct command receipts_export = {
+    .path = "receipts export",
+    .operands = "",
+    .summary = "write all receipts as JSON lines",
+    .help = "The exported file can be checked anywhere with \"verify FILE\".",
+    .options = receipts_export_options,
+    .run = run_receipts_export,
+};
+#endif
+
+#ifdef CLI_HAS_VERIFY
+static const struct command verify_files = {
+    .path = "verify",
+    .operands = "FILE...",
+    .operand_min = 1,
+    .operand_max = ANY_NUMBER,
+    .summary = "check exported receipts, without the ledger they came from",
+    .help = "Names the first changed, moved, duplicated or missing entry, and tells a torn "
+            "last line from tampering.",
+    .options = verify_options,
+    .run = run_verify,
+};
+#endif
+
+#ifdef CLI_HAS_POLICY
+static const struct command policy_check = {
+    .path = "policy check",
+    .operands = "FILE...",
+    .operand_min = 1,
+    .operand_max = ANY_NUMBER,
+    .summary = "read policies strictly and say what is wrong with them",
+    .help = "Errors name line and column and show the place.",
+    .options = json_option,
+    .run = run_policy_check,
+};
+#endif
+
+#ifdef CLI_HAS_DOCTOR
+static const struct command doctor = {
+    .path = "doctor",
+    .operands = "",
+    .summary = "what this machine can enforce, and how to fix what it cannot",
+    .help = "Exit status 0 when the local provider can be used, 69 when it cannot.",
+    .options = json_option,
+    .run = run_doctor,
+};
+#endif
+
+static const struct command version = {
+    .path = "version",
+    .operands = "",
+    .summary = "version, build and libraries",
+    .help = "",
+    .options = json_option,
+    .run = run_version,
+};
+
+static const struct command completion = {
+    .path = "completion",
+    .operands = "bash|zsh|fish|man",
+    .operand_min = 1,
+    .operand_max = 1,
+    .values = "bash zsh fish man",
+    .summary = "print the completion script of a shell",
+    .help = "bash:  source <(brig completion bash)\n"
+            "zsh:   brig completion zsh > \"${fpath[1]}/_brig\"\n"
+            "fish:  brig completion fish | source\n"
+            "man prints the COMMANDS section of the manual page as scdoc text.",
+    .options = no_options,
+    .run = run_completion,
+};
+
+static const struct command help = {
+    .path = "help",
+    .operands = "[COMMAND...]",
+    .operand_max = 2,
+    .values = "",
+    .summary = "show the help of a command",
+    .help = "",
+    .options = no_options,
+    .run = run_help,
+};
+
+const struct command *const commands[] = {
+#ifdef CLI_HAS_EXEC
+    &sandbox_exec,
+#endif
+#ifdef CLI_HAS_PREFLIGHT
+    &sandbox_preflight,
+#endif
+#ifdef CLI_HAS_CONFORM
+    &sandbox_conform,
+#endif
+#ifdef CLI_HAS_RECEIPTS
+    &receipts_list,
+    &receipts_show,
+    &receipts_verify,
+    &receipts_head,
+    &receipts_export,
+#endif
+#ifdef CLI_HAS_VERIFY
+    &verify_files,
+#endif
+#ifdef CLI_HAS_POLICY
+    &policy_check,
+#endif
+#ifdef CLI_HAS_DOCTOR
+    &doctor,
+#endif
+    &version,
+    &completion,
+    &help,
+};
+const size_t command_n = COUNT(commands);
+
+const struct command *command_find(const char *path)
+{
+    for (size_t i = 0; i < command_n; i++)
+        if (strcmp(commands[i]->path, path) == 0)
+            return commands[i];
+    return NULL;
+}
+
+const struct command_group *command_group_find(const char *name)
+{
+    for (size_t i = 0; i < command_group_n; i++)
+        if (strcmp(command_groups[i].name, name) == 0)
+            return &command_groups[i];
+    return NULL;
+}
+
+const struct cli_option *command_option(const struct command *command, const char *name)
+{
+    for (const struct cli_option *o = command->options; o->name; o++)
+        if (strcmp(o->name, name) == 0)
+            return o;
+    return NULL;
+}
+
+const char *command_in_group(const struct command *command, const char *group)
+{
+    size_t n = strlen(group);
+
+    if (strncmp(command->path, group, n) != 0 || command->path[n] != ' ')
+        return NULL;
+    return command->path + n + 1;
+}

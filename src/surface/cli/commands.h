@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* Private to surface/cli: the table and what walks it. */
+
+#include "surface/cli/cli.h"
+
+struct buf;
+
+/* The first word of commands that come in groups. */
+struct command_group {
+    const char *name;
+    const char *summary;
+};
+
+extern const struct command *const commands[];
+extern const size_t command_n;
+extern const struct command_group command_groups[];
+extern const size_t command_group_n;
+
+const struct command *command_find(const char *path);
+const struct command_group *command_group_find(const char *name);
+const struct cli_option *command_option(const struct command *command, const char *name);
+
+/* Whether the command's path starts with this group word, and what stands behind it. */
+const char *command_in_group(const struct command *command, const char *group);
+
+/* The candidate that was probably meant, or NULL when none is close. */
+struct nearest {
+    const char *wanted;
+    const char *best;
+    size_t distance;
+};
+void nearest_try(struct nearest *nearest, const char *candidate);
+const char *nearest_found(const struct nearest *nearest);
+
+void help_overview(const struct invocation *inv, FILE *to);
+void help_group(const struct invocation *inv, const struct command_group *group, FILE *to);
+void help_command(const struct invocation *inv, const struct command *command, FILE *to);
+
+/* Fills *inv from the words behind the command's path. */
+int parse_options(struct invocation *inv, char *const *words, size_t n, struct err *err) MUST_CHECK;
+
+/* Handlers, by file. Each returns the exit status. */
+int run_sandbox_exec(struct invocation *inv);      /* exec.c */
+int run_sandbox_preflight(struct invocation *inv); /* preflight.c */
+int run_sandbox_conform(struct invocation *inv);   /* conform.c */
+int run_receipts_list(struct invocation *inv);     /* receipts.c */
+int run_receipts_show(struct invocation *inv);
+int run_receipts_verify(struct invocation *inv);
+int run_receipts_head(struct invocation *inv);
+int run_receipts_export(struct invocation *inv);
+int run_verify(struct invocation *inv);       /* verify.c */
+int run_policy_check(struct invocation *inv); /* policy.c */
+int run_doctor(struct invocation *inv);       /* doctor.c */
+int run_version(struct invocation *inv);      /* version.c */
+int run_completion(struct invocation *inv);   /* completion.c */
+int run_help(struct invocation *inv);         /* help.c */

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* How results and failures leave the program. */
+
+#include "surface/cli/commands.h"
+
+#include <unistd.h>
+
+#include "lib/base/limits.h"
+#include "lib/json/json.h"
+
+#define EXIT_HELM_DENIED 1
+#define EXIT_HELM_USAGE 2
+
+int cli_status(const struct invocation *inv, enum err_code code)
+{
+    if (inv->as_helm && code == ERR_INVALID)
+        return EXIT_HELM_USAGE;
+    if (inv->as_helm && code == ERR_FORBIDDEN)
+        return EXIT_HELM_DENIED;
+    return err_exit(code);
+}
+
+int cli_status_denied(const struct invocation *inv)
+{
+    return cli_status(inv, ERR_FORBIDDEN);
+}
+
+/* The words HELM's clients know. */
+static const char *error_type(enum err_code code)
+{
+    switch (code) {
+    case ERR_INVALID:
+        return "invalid_request";
+    case ERR_FORBIDDEN:
+        return "permission_denied";
+    case ERR_NOT_FOUND:
+        return "not_found";
+    case ERR_CONFLICT:
+    case ERR_LIMIT:
+    case ERR_TIMEOUT:
+    case ERR_UNAVAILABLE:
+    case ERR_INTEGRITY:
+    case ERR_INTERNAL:
+    case ERR_OS:
+        break;
+    }
+    return "internal_error";
+}
+
+int cli_json(struct invocation *inv, const struct json *value)
+{
+    AUTO_BUF struct buf text = BUF(CLI_JSON_MAX);
+    struct err err;
+
+    if (json_pretty(value, &text, &err) < 0 || buf_add_byte(&text, '\n', &err) < 0) {
+        (void)fprintf(inv->err, "%s: printing the result: %s\n", inv->program, err.text);
+        return cli_status(inv, err.code);
+    }
+    (void)fwrite(text.p, 1, text.n, inv->out); /* cli_main() looks at the stream's state */
+    return 0;
+}
+
+/* Names given by others may hold anything; a terminal must not be steered by them. Line breaks
+ * stay: some errors show the place in a file. */
+static void put_message(FILE *to, const char *text)
+{
+    for (; *text; text++) {
+        unsigned char c = (unsigned char)*text;
+
+        (void)fputc((c < ' ' && c != '\n' && c != '\t') || c == 0x7f ? '?' : c, to);
+    }
+}
+
+int cli_error_with(struct invocation *inv, const struct err *err, enum reason reason,
+                   struct json *details)
+{
+    struct json *error;
+    struct json *answer;
+
+    if (!inv->json) {
+        (void)fflush(inv->out); /* keep the order on a terminal */
+        (void)fprintf(inv->err, "%s: ", inv->program);
+        put_message(inv->err, err->text);
+        (void)fputc('\n', inv->err);
+        return cli_status(inv, err->code);
+    }
+    error = json_object(&inv->mem);
+    answer = json_object(&inv->mem);
+    json_put_bytes(&inv->mem, error, "message", str_of(err->text));
+    json_put_text(&inv->mem, error, "type", error_type(err->code));
+    json_put_text(&inv->mem, error, "code", err_name(err->code));
+    if (reason != REASON_NONE)
+        json_put_text(&inv->mem, error, "reason_code", reason_code(reason));
+    if (details)
+        json_put(error, "details", details);
+    json_put(answer, "error", error);
+    (void)cli_json(inv, answer);
+    return cli_status(inv, err->code);
+}
+
+int cli_error(struct invocation *inv, const struct err *err)
+{
+    return cli_error_with(inv, err, err->code == ERR_INVALID ? REASON_REQUEST_INVALID : REASON_NONE,
+                          NULL);
+}
