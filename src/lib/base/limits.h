@@ -16,6 +16,7 @@
 #define POLICY_ENTRIES_MAX 1024 /* network policies, endpoints, rules, matchers: each list */
 #define GLOB_TEXT_MAX 4096
 #define PROFILE_TEXT_MAX (64 * KIB)
+#define YAML_TEXT_MAX (256 * KIB)
 #define YAML_DEPTH_MAX 32
 #define YAML_NODES_MAX 65536
 

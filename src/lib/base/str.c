@@ -100,18 +100,29 @@ static size_t utf8_sequence(const unsigned char *p, size_t n)
     return length;
 }
 
-bool str_is_utf8(struct str s)
+size_t str_utf8_prefix(struct str s)
 {
     const unsigned char *p = (const unsigned char *)s.p;
+    size_t i = 0;
 
-    for (size_t i = 0; i < s.n;) {
+    while (i < s.n) {
         size_t length = utf8_sequence(p + i, s.n - i);
 
         if (length == 0)
-            return false;
+            break;
         i += length;
     }
-    return true;
+    return i;
+}
+
+size_t str_utf8_length(struct str s)
+{
+    return s.n ? utf8_sequence((const unsigned char *)s.p, s.n) : 0;
+}
+
+bool str_is_utf8(struct str s)
+{
+    return str_utf8_prefix(s) == s.n;
 }
 
 bool str_u64(struct str s, uint64_t *out)

@@ -34,6 +34,9 @@ struct str str_cut(struct str *rest, char separator);
 struct str str_trim(struct str s); /* blanks and tabs at both ends */
 
 bool str_is_utf8(struct str s);
+/* Bytes of the well-formed character at the start of s, or 0. */
+size_t str_utf8_length(struct str s);
+size_t str_utf8_prefix(struct str s); /* bytes before the first that is not UTF-8, or s.n */
 
 /* Whole decimal numbers only: no sign, no blank, no overflow. */
 bool str_u64(struct str s, uint64_t *out);

@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/json/json.h"
+
+#include "lib/json/json-private.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum form {
+    FORM_CANONICAL,
+    FORM_COMPACT,
+    FORM_PRETTY,
+};
+
+struct writer {
+    struct buf *out;
+    struct err *err;
+    enum form form;
+    unsigned level;
+};
+
+static int write_value(struct writer *w, const struct json *value);
+
+/* A control character, a quote or a backslash inside a text. */
+static int write_escaped(struct writer *w, unsigned char c)
+{
+    static const char shorts[] = {
+        ['\b'] = 'b', ['\t'] = 't', ['\n'] = 'n',  ['\f'] = 'f',
+        ['\r'] = 'r', ['"'] = '"',  ['\\'] = '\\',
+    };
+
+    if (c < sizeof shorts && shorts[c]) {
+        char pair[2] = {'\\', shorts[c]};
+
+        return buf_add(w->out, pair, sizeof pair, w->err);
+    }
+    return buf_addf(w->out, w->err, "\\u%04x", c);
+}
+
+/* DEL and the C1 controls (C2 80 to C2 9F) are legal in JSON but can drive a terminal, so what
+ * is printed for people has them escaped. Returns how many bytes the control takes, or 0. */
+static size_t terminal_control(struct str text, size_t at)
+{
+    unsigned char c = (unsigned char)text.p[at];
+
+    if (c == 0x7F)
+        return 1;
+    if (c == 0xC2 && at + 1 < text.n && (unsigned char)text.p[at + 1] < 0xA0)
+        return 2;
+    return 0;
+}
+
+static bool is_escaped(unsigned char c)
+{
+    return c < 0x20 || c == '"' || c == '\\';
+}
+
+static int write_characters(struct writer *w, struct str text)
+{
+    size_t done = 0;
+
+    for (size_t i = 0; i < text.n; i++) {
+        unsigned char c = (unsigned char)text.p[i];
+        size_t n = is_escaped(c) ? 1 : 0;
+
+        if (!n && c >= 0x7F && w->form == FORM_PRETTY)
+            n = terminal_control(text, i);
+        if (!n)
+            continue;
+        if (buf_add(w->out, text.p + done, i - done, w->err) < 0 ||
+            write_escaped(w, (unsigned char)text.p[i + n - 1]) < 0)
+            return -1;
+        i += n - 1;
+        done = i + 1;
+    }
+    return buf_add(w->out, text.p + done, text.n - done, w->err);
+}
+
+static int write_text(struct writer *w, struct str text)
+{
+    if (!str_is_utf8(text))
+        return err_set(w->err, ERR_INVALID, "a text is not UTF-8");
+    if (buf_add_byte(w->out, '"', w->err) < 0 || write_characters(w, text) < 0)
+        return -1;
+    return buf_add_byte(w->out, '"', w->err);
+}
+
+static int write_number(struct writer *w, const struct json *value)
+{
+    char text[JSON_NUMBER_BYTES];
+    int64_t whole;
+
+    if (w->form != FORM_CANONICAL)
+        return buf_add_str(w->out, value->text, w->err);
+    if (json_is_int(value, &whole) && (whole != 0 || value->text.n == 1))
+        return buf_add_str(w->out, value->text, w->err);
+    if (json_number_canonical(value->text, text, w->err) < 0)
+        return -1;
+    return buf_add_text(w->out, text, w->err);
+}
+
+static int write_line(struct writer *w)
+{
+    if (w->form != FORM_PRETTY)
+        return 0;
+    if (buf_add_byte(w->out, '\n', w->err) < 0)
+        return -1;
+    for (unsigned i = 0; i < w->level; i++)
+        if (buf_add(w->out, "  ", 2, w->err) < 0)
+            return -1;
+    return 0;
+}
+
+static int write_member(struct writer *w, const struct json *member)
+{
+    bool pretty = w->form == FORM_PRETTY;
+
+    if (write_text(w, member->key) < 0 || buf_add(w->out, ": ", pretty ? 2 : 1, w->err) < 0)
+        return -1;
+    return write_value(w, member);
+}
+
+/* What separates one item from the one before it. */
+static int write_separator(struct writer *w, bool first)
+{
+    if (!first && buf_add_byte(w->out, ',', w->err) < 0)
+        return -1;
+    return write_line(w);
+}
+
+static int write_items(struct writer *w, const struct json *container)
+{
+    json_each(item, container)
+    {
+        if (write_separator(w, item == container->first) < 0)
+            return -1;
+        if (container->kind == JSON_OBJECT ? write_member(w, item) : write_value(w, item))
+            return -1;
+    }
+    return 0;
+}
+
+/* Two equal keys come to stand side by side here, and a signature over such an object would mean
+ * different things to different readers. */
+static int write_sorted(struct writer *w, const struct json *object)
+{
+    AUTO_FREE struct json_member *many = NULL;
+    struct json_member few[64];
+    struct json_member *members = few;
+
+    if (object->n > COUNT(few))
+        members = many = xcalloc(object->n, sizeof *many);
+    json_members_sort(object, members);
+    for (size_t i = 0; i < object->n; i++) {
+        const struct json *member = members[i].json;
+
+        if (i && str_eq(members[i - 1].json->key, member->key))
+            return json_refuse_duplicate(member, w->err);
+        if (write_separator(w, i == 0) < 0 || write_member(w, member) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+static int write_container(struct writer *w, const struct json *container)
+{
+    bool object = container->kind == JSON_OBJECT;
+    bool sorted = object && w->form == FORM_CANONICAL;
+
+    if (buf_add_byte(w->out, object ? '{' : '[', w->err) < 0)
+        return -1;
+    if (container->n) {
+        w->level++;
+        if ((sorted ? write_sorted(w, container) : write_items(w, container)) < 0)
+            return -1;
+        w->level--;
+        if (write_line(w) < 0)
+            return -1;
+    }
+    return buf_add_byte(w->out, object ? '}' : ']', w->err);
+}
+
+static int write_value(struct writer *w, const struct json *value)
+{
+    switch (value->kind) {
+    case JSON_NULL:
+        return buf_add(w->out, "null", 4, w->err);
+    case JSON_BOOL:
+        return buf_add_text(w->out, value->boolean ? "true" : "false", w->err);
+    case JSON_NUMBER:
+        return write_number(w, value);
+    case JSON_STRING:
+        return write_text(w, value->text);
+    case JSON_ARRAY:
+    case JSON_OBJECT:
+        return write_container(w, value);
+    }
+    return err_set(w->err, ERR_INTERNAL, "a JSON value of kind %d", (int)value->kind);
+}
+
+/* Half a document is worse than none: on failure the buffer is as it was. */
+static int write_form(enum form form, const struct json *value, struct buf *out, struct err *err)
+{
+    struct writer w = {.out = out, .err = err, .form = form};
+    size_t before = out->n;
+
+    if (write_value(&w, value) == 0)
+        return 0;
+    out->n = before;
+    if (out->p)
+        out->p[before] = '\0';
+    return -1;
+}
+
+int json_canonical(const struct json *value, struct buf *out, struct err *err)
+{
+    return write_form(FORM_CANONICAL, value, out, err);
+}
+
+int json_pretty(const struct json *value, struct buf *out, struct err *err)
+{
+    return write_form(FORM_PRETTY, value, out, err);
+}
+
+int json_compact(const struct json *value, struct buf *out, struct err *err)
+{
+    return write_form(FORM_COMPACT, value, out, err);
+}
