@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: Apache-2.0
+# What people type. The work is meson's (build/) and tools/'s.
+
+.PHONY: all test format check-format tidy lint bench install clean
+
+all:
+	@tools/install-packages build
+	@tools/build all
+
+# Packages, both builds, every suite as root and as an ordinary user; ends with the sum.
+test:
+	@tools/install-packages build test
+	@tools/build all
+	@tools/run-tests
+
+format:
+	@tools/format
+
+check-format:
+	@tools/format --check
+
+tidy: all
+	@tools/tidy
+
+lint:
+	@tools/lint
+
+bench: all
+	@for bench in bench/*/run; do if [ -x "$$bench" ]; then "$$bench" || exit; fi; done
+
+# Also as helm, unless another program of that name is there.
+install: all
+	meson install -C build --no-rebuild
+	@tools/install-helm
+
+clean:
+	rm -rf build build-asan

@@ -1,0 +1,81 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# The command line as a whole: help, refusals, names and the wrapper.
+
+load common
+
+@test "every command of the overview has help" {
+    run brig --help
+    status_is 0
+    paths=$(printf '%s\n' "$output" | awk '/^Commands:/ { on = 1; next } /^$/ { on = 0 } on' |
+        sed -n 's/^  \([a-z][a-z ]*[a-z]\)  .*/\1/p')
+    [ -n "$paths" ]
+    while read -r path; do
+        # shellcheck disable=SC2086 # a path is one or two words
+        run brig $path --help
+        status_is 0
+        says "Usage: brig $path"
+    done <<<"$paths"
+}
+
+@test "an unknown command is refused with a suggestion" {
+    run brig verson
+    status_is 64
+    says 'did you mean "version"?'
+}
+
+@test "an unknown option is refused with a suggestion" {
+    run brig version --jsno
+    status_is 64
+    says 'unknown option --jsno; did you mean --json?'
+}
+
+@test "with --json a refusal is an object on standard output" {
+    run --separate-stderr brig version --json --bogus
+    status_is 64
+    json_is .error.type invalid_request
+    json_is .error.reason_code REQUEST_INVALID
+    [ -z "$stderr" ]
+}
+
+@test "called as helm, usage errors are 2" {
+    run helm sandbox nonsense
+    status_is 2
+    says "helm: "
+}
+
+@test "version says the same in text and in JSON" {
+    version=$(brig version --json | jq -r .version)
+    run brig version
+    says "brig $version "
+}
+
+@test "a result that cannot be written is an error" {
+    [ -e /dev/full ] || skip "no /dev/full"
+    run bash -c '"$BRIG" version >/dev/full'
+    status_is 75
+    says "writing to standard output"
+}
+
+@test "the bash completion parses and offers commands, options and values" {
+    brig completion bash >c.bash
+    bash -n c.bash
+    run bash -c 'source ./c.bash
+        try() { COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _brig; echo "${COMPREPLY[*]}"; }
+        try brig ver; try brig version --j; try brig completion z'
+    status_is 0
+    [[ ${lines[0]} == *version* ]]
+    [ "${lines[1]}" = "--json" ]
+    [ "${lines[2]}" = "zsh" ]
+}
+
+@test "the other completions name every command" {
+    for shell in zsh fish; do
+        brig completion $shell >out
+        for word in version completion help; do
+            grep -q "$word" out
+        done
+    done
+    ! command -v zsh || zsh -n <(brig completion zsh)
+    ! command -v fish || fish -n <(brig completion fish)
+}

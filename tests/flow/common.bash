@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+# Loaded by every bats file of tests/flow and tests/attack:
+#
+#     load ../flow/common        (from tests/attack; in tests/flow: load common)
+#
+# Gives each test a state directory and a scratch directory of its own, and:
+#
+#     BRIG_ROOT    the sources (tests, policies, docs)
+#     BRIG_BUILD   the build directory; helper programs are in $BRIG_BUILD/tests/...
+#     $BRIG $HELM  the programs under test
+#     $WORK        an empty directory of this test
+#     brig ARGS…   runs the program (also under bats' run)
+#     helm ARGS…   the same program under its other name
+
+bats_require_minimum_version 1.5.0
+
+: "${BRIG_ROOT:=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)}"
+: "${BRIG_BUILD:=$BRIG_ROOT/build}"
+: "${BRIG:=$BRIG_BUILD/src/cmd/cli/brig}"
+export BRIG_ROOT BRIG_BUILD BRIG
+
+brig() {
+    "$BRIG" "$@"
+}
+
+helm() {
+    (exec -a helm "$BRIG" "$@")
+}
+
+# A test file that needs more defines setup itself and calls this first.
+common_setup() {
+    WORK=$BATS_TEST_TMPDIR/work
+    mkdir -p "$WORK"
+    export BRIG_HOME=$BATS_TEST_TMPDIR/state
+    cd "$WORK" || return
+}
+
+setup() {
+    common_setup
+}
+
+is_root() {
+    [ "$(id -u)" -eq 0 ]
+}
+
+# need COMMAND…: skips the test when the machine lacks one of them.
+need() {
+    local name
+    for name in "$@"; do
+        command -v "$name" >/dev/null 2>&1 || skip "$name is not installed"
+    done
+}
+
+# json_is 'JQ FILTER' VALUE [TEXT]: what jq -r answers, on $output unless TEXT is given.
+json_is() {
+    local got
+    got=$(printf '%s' "${3-$output}" | jq -r "$1") || return
+    [ "$got" = "$2" ] || {
+        printf '%s is %s, should be %s\n' "$1" "$got" "$2" >&2
+        return 1
+    }
+}
+
+# status_is N: like [ "$status" -eq N ], but shows what was printed.
+status_is() {
+    [ "$status" -eq "$1" ] || {
+        printf 'status is %s, should be %s; output:\n%s\n' "$status" "$1" "$output" >&2
+        return 1
+    }
+}
+
+# says TEXT: $output contains it.
+says() {
+    [[ $output == *"$1"* ]] || {
+        printf 'not said: %s; output:\n%s\n' "$1" "$output" >&2
+        return 1
+    }
+}
