@@ -1,0 +1,131 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# What the tools say about the tree, and that they would say it.
+
+bats_require_minimum_version 1.5.0
+
+setup() {
+    : "${BRIG_ROOT:=$(cd "$BATS_TEST_DIRNAME/../.." && pwd)}"
+    cd "$BRIG_ROOT" || return
+}
+
+need() {
+    command -v "$1" >/dev/null 2>&1 || skip "$1 is not installed"
+}
+
+# A tree that check-includes accepts, to be spoilt.
+small_tree() {
+    tree=$BATS_TEST_TMPDIR/tree
+    mkdir -p "$tree"/src/lib/base "$tree"/src/lib/json "$tree"/src/flow/decide \
+        "$tree"/src/flow/record "$tree"/src/surface/cli "$tree"/docs
+    cp docs/ARCHITECTURE.md "$tree/docs/"
+    echo '#include <stdlib.h>' >"$tree/src/lib/base/err.c"
+    echo '#include "lib/base/err.h"' >"$tree/src/lib/json/json.c"
+    printf '#include "flow/decide/decide.h"\n#include "flow/decide/rules.h"\n' \
+        >"$tree/src/flow/decide/decide.c"
+    printf '#include "flow/govern.h"\n#include "flow/record/record.h"\n' \
+        >"$tree/src/surface/cli/exec.c"
+}
+
+@test "includes follow the table in docs/ARCHITECTURE.md" {
+    run tools/check-includes
+    echo "$output"
+    [ "$status" -eq 0 ]
+}
+
+@test "files are formatted" {
+    need clang-format
+    run tools/format --check
+    echo "$output"
+    [ "$status" -eq 0 ]
+}
+
+@test "house rules hold" {
+    run tools/lint
+    echo "$output"
+    [ "$status" -eq 0 ]
+}
+
+@test "cppcheck finds nothing" {
+    need cppcheck
+    # Leaks are left to ASan: cppcheck does not know the cleanup attribute.
+    run cppcheck --quiet --enable=warning,portability --inline-suppr --error-exitcode=1 --std=c11 \
+        --suppress=memleak --suppress=resourceLeak -Isrc -j 2 src
+    echo "$output"
+    [ "$status" -eq 0 ]
+}
+
+@test "shell scripts pass shellcheck" {
+    need shellcheck
+    run shellcheck brig .ci/run tools/build tools/format tools/install-helm tools/install-packages \
+        tools/lint tools/run-tests tools/tidy
+    echo "$output"
+    [ "$status" -eq 0 ]
+}
+
+@test "check-includes accepts a small tree that follows the table" {
+    small_tree
+    run tools/check-includes "$tree"
+    echo "$output"
+    [ "$status" -eq 0 ]
+}
+
+@test "check-includes refuses what the table does not allow" {
+    small_tree
+    check() { # FILE INCLUDE-LINE SENTENCE
+        cp -r "$tree" "$tree.bad"
+        echo "$2" >>"$tree.bad/src/$1"
+        run tools/check-includes "$tree.bad"
+        rm -rf "$tree.bad"
+        echo "$1: $output"
+        [ "$status" -eq 1 ]
+        [[ $output == "src/$1:"[0-9]*": $3"* ]]
+    }
+    check lib/base/err.c '#include "lib/json/json.h"' \
+        'includes "lib/json/json.h"; lib/base may include only itself'
+    check lib/json/json.c '#include "flow/decide/decide.h"' \
+        'includes "flow/decide/decide.h"; lib/json may include lib/base'
+    check flow/decide/decide.c '#include "flow/record/record.h"' \
+        'includes "flow/record/record.h"; flow/decide may include model, lib/*'
+    check flow/decide/decide.c '#include "flow/govern.h"' 'includes "flow/govern.h"; flow/decide'
+    check surface/cli/exec.c '#include "flow/decide/rules.h"' \
+        'includes "flow/decide/rules.h"; flow/decide shows others only flow/decide/decide.h'
+    check surface/cli/exec.c '#include "lib/json/json-private.h"' \
+        'includes "lib/json/json-private.h", which is private to lib/json'
+    check surface/cli/exec.c '#include <sqlite3.h>' 'includes <sqlite3.h>; it belongs to lib/store'
+    check lib/json/json.c '  #  include "err.h"' 'includes "err.h"; paths are written from src/'
+}
+
+@test "check-includes does not pass a tree whose table it cannot read" {
+    small_tree
+    sed -i 's/^| folder |/| place |/' "$tree/docs/ARCHITECTURE.md"
+    run tools/check-includes "$tree"
+    [ "$status" -eq 2 ]
+    small_tree
+    rm "$tree/docs/ARCHITECTURE.md"
+    run tools/check-includes "$tree"
+    [ "$status" -eq 2 ]
+}
+
+@test "check-includes wants a row for every folder" {
+    small_tree
+    mkdir -p "$tree/src/stray"
+    echo '#include "lib/base/err.h"' >"$tree/src/stray/a.c"
+    run tools/check-includes "$tree"
+    echo "$output"
+    [ "$status" -eq 1 ]
+    [[ $output == *"no row for the folder stray"* ]]
+}
+
+@test "lint refuses a missing SPDX line, goto, typedefs of structs and bare TODOs" {
+    tree=$BATS_TEST_TMPDIR/tree
+    mkdir -p "$tree/src"
+    printf 'int a;\ngoto end;\ntypedef struct a b;\n/* %s: later */\n' TODO >"$tree/src/a.c"
+    run tools/lint "$tree"
+    echo "$output"
+    [ "$status" -eq 1 ]
+    [[ $output == *"src/a.c:1: the SPDX line is missing"* ]]
+    [[ $output == *"src/a.c:2: goto"* ]]
+    [[ $output == *"src/a.c:3: typedef"* ]]
+    [[ $output == *"src/a.c:4: a TODO"* ]]
+}
