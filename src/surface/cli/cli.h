@@ -83,7 +83,7 @@ int cli_main(int argc, char **argv);
 /* The same for a caller that wants the output elsewhere: out and err of *inv are set. */
 void invocation_init(struct invocation *inv, FILE *out, FILE *err);
 void invocation_done(struct invocation *inv);
-int cli_run(struct invocation *inv, int argc, char **argv);
+int cli_run(struct invocation *inv, int argc, const char *const *argv);
 
 /* Options of the command's row; asking for one that the row does not have is an assertion. */
 bool option_flag(const struct invocation *inv, const char *name);

@@ -39,7 +39,8 @@ void help_group(const struct invocation *inv, const struct command_group *group,
 void help_command(const struct invocation *inv, const struct command *command, FILE *to);
 
 /* Fills *inv from the words behind the command's path. */
-int parse_options(struct invocation *inv, char *const *words, size_t n, struct err *err) MUST_CHECK;
+int parse_options(struct invocation *inv, const char *const *words, size_t n,
+                  struct err *err) MUST_CHECK;
 
 /* Handlers, by file. Each returns the exit status. */
 int run_sandbox_exec(struct invocation *inv);      /* exec.c */

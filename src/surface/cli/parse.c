@@ -17,7 +17,7 @@
 
 struct parser {
     struct invocation *inv;
-    char *const *words;
+    const char *const *words;
     size_t n;
     size_t at;
     const char **operands;
@@ -122,17 +122,17 @@ static int value_add(struct invocation *inv, const struct cli_option *option, co
     return 0;
 }
 
-static int refuse_unknown(const struct command *command, const char *name, struct err *err)
+static int refuse_unknown(const struct invocation *inv, const char *name, struct err *err)
 {
     struct nearest nearest = {.wanted = name};
 
-    for (const struct cli_option *o = command->options; o->name; o++)
+    for (const struct cli_option *o = inv->command->options; o->name; o++)
         nearest_try(&nearest, o->name);
     if (nearest_found(&nearest))
         return err_set(err, ERR_INVALID, "unknown option %s; did you mean %s?", name,
                        nearest_found(&nearest));
-    return err_set(err, ERR_INVALID, "unknown option %s; see \"brig %s --help\"", name,
-                   command->path);
+    return err_set(err, ERR_INVALID, "unknown option %s; see \"%s %s --help\"", name, inv->program,
+                   inv->command->path);
 }
 
 static int parse_option(struct parser *p, const char *word, struct err *err)
@@ -145,7 +145,7 @@ static int parse_option(struct parser *p, const char *word, struct err *err)
     const char *next = p->at < p->n ? p->words[p->at] : NULL;
 
     if (!option)
-        return refuse_unknown(inv->command, name, err);
+        return refuse_unknown(inv, name, err);
     if (option->kind == VALUE_NONE) {
         if (equals)
             return err_set(err, ERR_INVALID, "%s takes no value", name);
@@ -183,7 +183,7 @@ static int check_operands(const struct invocation *inv, bool saw_dashes, size_t 
     return 0;
 }
 
-int parse_options(struct invocation *inv, char *const *words, size_t n, struct err *err)
+int parse_options(struct invocation *inv, const char *const *words, size_t n, struct err *err)
 {
     struct parser p = {.inv = inv, .words = words, .n = n};
     bool saw_dashes = false;

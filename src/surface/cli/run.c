@@ -32,7 +32,7 @@ static bool is_help(const char *word)
 }
 
 /* Known before anything is parsed, so that a parse error can answer in the right form. */
-static bool has_flag_before_dashes(char *const *words, size_t n, const char *flag)
+static bool has_flag_before_dashes(const char *const *words, size_t n, const char *flag)
 {
     for (size_t i = 0; i < n && strcmp(words[i], "--") != 0; i++)
         if (strcmp(words[i], flag) == 0)
@@ -73,8 +73,8 @@ static int refuse_word(struct invocation *inv, const struct command_group *group
     return cli_error(inv, &err);
 }
 
-static int run_group(struct invocation *inv, const struct command_group *group, char *const *words,
-                     size_t n)
+static int run_group(struct invocation *inv, const struct command_group *group,
+                     const char *const *words, size_t n)
 {
     struct err err;
 
@@ -91,8 +91,8 @@ static int run_group(struct invocation *inv, const struct command_group *group, 
     return cli_error(inv, &err);
 }
 
-static int run_command(struct invocation *inv, const struct command *command, char *const *words,
-                       size_t n)
+static int run_command(struct invocation *inv, const struct command *command,
+                       const char *const *words, size_t n)
 {
     struct err err;
 
@@ -107,7 +107,7 @@ static int run_command(struct invocation *inv, const struct command *command, ch
 }
 
 /* The longest path wins: "receipts verify" before "receipts". */
-static const struct command *command_at(struct invocation *inv, char *const *words, size_t n,
+static const struct command *command_at(struct invocation *inv, const char *const *words, size_t n,
                                         size_t *out_used)
 {
     for (size_t used = n < PATH_WORDS_MAX ? n : PATH_WORDS_MAX; used > 0; used--) {
@@ -123,7 +123,7 @@ static const struct command *command_at(struct invocation *inv, char *const *wor
     return NULL;
 }
 
-static int run_words(struct invocation *inv, char *const *words, size_t n)
+static int run_words(struct invocation *inv, const char *const *words, size_t n)
 {
     const struct command_group *group;
     const struct command *command;
@@ -154,7 +154,7 @@ static int run_words(struct invocation *inv, char *const *words, size_t n)
     return refuse_word(inv, NULL, words[0]);
 }
 
-int cli_run(struct invocation *inv, int argc, char **argv)
+int cli_run(struct invocation *inv, int argc, const char *const *argv)
 {
     size_t n = argc > 1 ? (size_t)argc - 1 : 0;
 
@@ -169,7 +169,7 @@ int cli_main(int argc, char **argv)
     int status;
 
     invocation_init(&inv, stdout, stderr);
-    status = cli_run(&inv, argc, argv);
+    status = cli_run(&inv, argc, (const char *const *)argv);
     /* A result that did not arrive is no result: a full disk behind "> file" shows here. */
     if (fflush(stdout) != 0 || ferror(stdout)) {
         struct err err;
