@@ -116,7 +116,7 @@ static bool is_not_finite(struct str text)
 
 static int refuse(struct str text, const char *why, struct err *err)
 {
-    return err_set(err, ERR_INVALID, "%.*s%s %s; put it in quotes if it is a text",
+    return err_set(err, ERR_INVALID, "%.*s%s %s, or put it in quotes if it is a text",
                    (int)(text.n < 40 ? text.n : 40), text.p, text.n > 40 ? "..." : "", why);
 }
 
@@ -149,16 +149,16 @@ static int read_number(struct arena *mem, struct str text, const struct number *
     int64_t whole;
 
     if (number->underscores)
-        return refuse(text, "is a number with underscores: write it without", err);
+        return refuse(text, "has underscores: write the number without them", err);
     if (number->sign == '+')
-        return refuse(text, "is a number with a plus sign: write it without", err);
+        return refuse(text, "has a plus sign: write the number without it", err);
     if (number->whole.n > 1 && number->whole.p[0] == '0')
-        return refuse(text, "is a number that starts with a zero: write it without", err);
+        return refuse(text, "starts with a zero: write the number without it", err);
     node = number_node(mem, number);
     if (!number->point && number->exponent.n == 0 && !json_is_int(node, &whole))
-        return refuse(text, "is outside the whole numbers, -(2^53-1) to 2^53-1", err);
+        return refuse(text, "is too large: stay within 2^53-1", err);
     if (!json_number_is_finite(node->text))
-        return refuse(text, "is a number too large for a double", err);
+        return refuse(text, "is too large: stay within the range of a double", err);
     *out = node;
     return 0;
 }
@@ -199,9 +199,9 @@ int yaml_plain(struct arena *mem, struct str text, struct json **out, struct err
     if (scan_number(text, &number))
         return read_number(mem, text, &number, out, err);
     if (is_other_base(text))
-        return refuse(text, "is a number in another base: write it in decimal", err);
+        return refuse(text, "is not decimal: write the number in decimal", err);
     if (is_not_finite(text))
-        return refuse(text, "is not a number that can be used", err);
+        return refuse(text, "is not finite: write a number that is", err);
     word = read_word(mem, text);
     *out = word ? word : json_text(mem, text);
     return 0;

@@ -53,6 +53,32 @@ static void rewind_cursor(struct reader *r)
     r->cursor = (struct cursor){r->text.p, r->text.p, 0, 0};
 }
 
+/* To the start of the line; false when the text ends before it, as libyaml puts the end of a text
+ * without a final line feed on a line of its own. */
+static bool move_to_line(struct cursor *c, size_t line, const char *end)
+{
+    while (c->line < line) {
+        const char *feed = c->p < end ? memchr(c->p, '\n', (size_t)(end - c->p)) : NULL;
+
+        if (!feed)
+            return false;
+        c->line_start = c->p = feed + 1;
+        c->line++;
+        c->column = 0;
+    }
+    return true;
+}
+
+static void move_to_column(struct cursor *c, size_t column, const char *end)
+{
+    while (c->column < column && c->p < end && *c->p != '\n') {
+        do
+            c->p++;
+        while (c->p < end && ((unsigned char)*c->p & 0xC0) == 0x80);
+        c->column++;
+    }
+}
+
 static struct mark mark_of(struct reader *r, yaml_mark_t at)
 {
     struct cursor *c = &r->cursor;
@@ -60,21 +86,7 @@ static struct mark mark_of(struct reader *r, yaml_mark_t at)
 
     if (at.line < c->line || (at.line == c->line && at.column < c->column))
         rewind_cursor(r);
-    while (c->line < at.line) {
-        const char *feed = c->p < end ? memchr(c->p, '\n', (size_t)(end - c->p)) : NULL;
-
-        if (!feed)
-            break;
-        c->line_start = c->p = feed + 1;
-        c->line++;
-        c->column = 0;
-    }
-    while (c->column < at.column && c->p < end && *c->p != '\n') {
-        do
-            c->p++;
-        while (c->p < end && ((unsigned char)*c->p & 0xC0) == 0x80);
-        c->column++;
-    }
+    move_to_column(c, move_to_line(c, at.line, end) ? at.column : SIZE_MAX, end);
     return (struct mark){(unsigned)c->line + 1, (unsigned)(c->p - c->line_start) + 1};
 }
 
@@ -177,7 +189,7 @@ static const char *explain_problem(const char *problem, char found)
         {"could not find expected ':'",                            "expected ':' after the key"           },
         {"did not find expected ',' or ']'",                       "expected ',' or ']'"                  },
         {"did not find expected ',' or '}'",                       "expected ',' or '}'"                  },
-        {"did not find expected node content",                     "expected a value"                     },
+        {"did not find expected node content",                     "expected a key or a value"            },
         {"did not find expected <document start>",                 "expected the end of the document"     },
         {"found unexpected end of stream",                         "a text without its closing quote"     },
     };
