@@ -10,7 +10,7 @@
 /* Texts people write. */
 #define POLICY_TEXT_MAX (256 * KIB) /* OpenShell's own bound for a policy */
 #define POLICY_PATHS_MAX 256        /* as OpenShell's */
-#define POLICY_RULES_MAX 4096
+#define POLICY_RULES_MAX 1024
 #define POLICY_PATTERN_WORDS_MAX 64
 #define POLICY_ALTERNATIVES_MAX 64
 #define POLICY_ENTRIES_MAX 1024 /* network policies, endpoints, rules, matchers: each list */
@@ -41,6 +41,11 @@
 
 /* Files of the kernel we read whole: mountinfo, status, limits. */
 #define PROC_TEXT_MAX (1 * MIB)
+
+/* The machine's cgroups, walked through when leftovers are looked for. */
+#define CGROUP_WALK_MAX 20000
+#define CGROUP_WALK_DEPTH_MAX 32
+#define CGROUP_NAMES_MAX (256 * KIB)
 
 /* Working memory: arenas stop the process at these, so they stand well above the sum of the
  * inputs that feed them. */
