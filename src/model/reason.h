@@ -18,6 +18,8 @@
     X(PROVIDER_UNKNOWN, "PROVIDER_UNKNOWN", "there is no such provider")                           \
     X(PROVIDER_UNAVAILABLE, "PROVIDER_UNAVAILABLE", "the provider cannot be used here")            \
     X(LIMIT_NOT_ENFORCEABLE, "LIMIT_NOT_ENFORCEABLE", "a limit that was asked for cannot be held") \
+    X(LIMIT_ABOVE_POLICY, "LIMIT_ABOVE_POLICY",                                                    \
+      "a limit that was asked for is above the policy's")                                          \
     X(MOUNT_FORBIDDEN, "MOUNT_FORBIDDEN", "a mount that was asked for is not allowed")             \
     X(PLAN_INVALID, "PLAN_INVALID", "no plan could be made")                                       \
     X(SANDBOX_FAILED, "SANDBOX_FAILED", "the sandbox could not be built")                          \

@@ -10,7 +10,9 @@
 #include "lib/base/memory.h"
 #include "lib/base/str.h"
 #include "model/demand.h"
+#include "model/facts.h"
 #include "model/limits.h"
+#include "model/offer.h"
 #include "model/reason.h"
 
 #define MODEL_HASH_BYTES 72 /* "sha256:", 64 hex digits, NUL */
@@ -80,9 +82,11 @@ enum mount_kind {
     MOUNT_TMPFS,
     MOUNT_PROC,
     MOUNT_DEVPTS,
-    MOUNT_LAYER,   /* a folder of the run's own writable layer, on disk */
-    MOUNT_SYMLINK, /* not a mount: a link made in the root */
-    MOUNT_FILE,    /* not a mount: a small file made in the root */
+    MOUNT_LAYER,    /* a folder of the run's own writable layer, on disk */
+    MOUNT_READONLY, /* something below an earlier mount, made read-only in place */
+    MOUNT_MASK,     /* something below an earlier mount, covered by nothing */
+    MOUNT_SYMLINK,  /* not a mount: a link made in the root */
+    MOUNT_FILE,     /* not a mount: a small file made in the root */
 };
 
 /* One thing in the sandbox's file system, in the order in which it is made. */
@@ -98,6 +102,9 @@ struct plan_mount {
     uint64_t inode;
     int fd;              /* BIND, from_user: the validated source, or -1 */
     uint64_t size_bytes; /* TMPFS */
+    bool idmapped;       /* BIND, rw, started by root: the source's owner is the user inside */
+    uint32_t owner_uid;
+    uint32_t owner_gid;
 };
 
 /* Landlock: what may be done beneath a path inside. */
@@ -105,7 +112,8 @@ struct plan_path {
     const char *path;
     bool write;
     bool exec;
-    bool is_file;
+    bool device;
+    bool list_only;
 };
 
 struct plan {
@@ -120,15 +128,11 @@ struct plan {
     const struct plan_path *paths;
     size_t path_n;
     struct limits limits;
+    struct rlimit_fact rlimits[RLIMITS_MAX];
+    size_t rlimit_n;
     uint32_t inside_uid;
     uint32_t inside_gid;
-    uint32_t host_uid; /* never 0 */
-    uint32_t host_gid;
-    bool root_started;     /* the supervisor is host root */
-    bool network_loopback; /* own network namespace, lo up, nothing else */
-    unsigned landlock_abi; /* rights of this ABI are handled */
-    const char *seccomp_hash;
-    bool demand_observed;
+    bool demand_observed; /* what a provider merely claims is not enough */
 };
 
 /* ---- posture: planned by equip, observed by the provider ---- */
@@ -215,7 +219,10 @@ struct run {
     char policy_hash[MODEL_HASH_BYTES];
     struct verdict verdict;
     struct demand demand; /* filled by decide, next to the verdict */
+    struct offer offer;   /* what the chosen provider can do here: filled by execute */
     struct plan plan;
+    struct facts intended; /* the plan as facts, by equip */
+    struct facts seen;     /* the parked sandbox as facts, by execute */
     struct posture planned;
     struct posture observed;
     struct checks checks;

@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* The command, and PID 1's only other duty: to reap whatever ends up with it. When the command
+ * has ended PID 1 ends too, and with it every process that is left. */
+
+#include "cmd/box/box.h"
+
+#include "lib/base/limits.h"
+#include "lib/base/memory.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+
+struct command {
+    char **argv;
+    char **env;
+    const char *tty_path; /* of its terminal, or NULL */
+    int tty_fd;           /* our end of it, or -1 */
+    pid_t pid;
+};
+
+static char **words_of(const struct box_plan *plan, uint32_t at, uint32_t n)
+{
+    const uint32_t *texts = plan_array(plan, at);
+    char **words = xcalloc(n + 1, sizeof *words);
+
+    /* exec never writes to its arguments; its prototype is older than const. */
+    for (uint32_t i = 0; i < n; i++)
+        words[i] = (char *)(uintptr_t)plan_text(plan, texts[i]);
+    return words;
+}
+
+static const char *search_path(char *const *env)
+{
+    for (; *env; env++)
+        if (strncmp(*env, "PATH=", 5) == 0)
+            return *env + 5;
+    return "/usr/bin:/bin";
+}
+
+/* A terminal of the sandbox's own; the caller gets our end of it and relays. */
+static int open_terminal(struct command *command, struct err *err)
+{
+    static char path[64];
+    int unlock = 0;
+    unsigned number = 0;
+
+    command->tty_fd = open("/dev/ptmx", O_RDWR | O_NOCTTY | O_CLOEXEC);
+    if (command->tty_fd < 0 || ioctl(command->tty_fd, TIOCSPTLCK, &unlock) < 0 ||
+        ioctl(command->tty_fd, TIOCGPTN, &number) < 0)
+        return err_os(err, "opening a terminal");
+    (void)snprintf(path, sizeof path, "/dev/pts/%u", number);
+    command->tty_path = path;
+    return descriptor_send(BOX_FD_INSIDE, command->tty_fd, err);
+}
+
+/* One attempt; what the kernel answered comes back as an errno, 0 for started. */
+static int spawn_at(struct command *command, const char *path)
+{
+    posix_spawn_file_actions_t files;
+    posix_spawnattr_t attr;
+    sigset_t none, all;
+    int error;
+
+    (void)sigemptyset(&none);
+    (void)sigfillset(&all);
+    (void)posix_spawn_file_actions_init(&files);
+    (void)posix_spawnattr_init(&attr);
+    (void)posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK |
+                                              POSIX_SPAWN_SETSIGDEF);
+    (void)posix_spawnattr_setsigmask(&attr, &none);
+    (void)posix_spawnattr_setsigdefault(&attr, &all);
+    if (command->tty_path) {
+        /* The first terminal a session leader opens becomes its controlling one. */
+        (void)posix_spawn_file_actions_addopen(&files, 0, command->tty_path, O_RDWR, 0);
+        (void)posix_spawn_file_actions_adddup2(&files, 0, 1);
+        (void)posix_spawn_file_actions_adddup2(&files, 0, 2);
+    }
+    error = posix_spawn(&command->pid, path, &files, &attr, command->argv, command->env);
+    (void)posix_spawn_file_actions_destroy(&files);
+    (void)posix_spawnattr_destroy(&attr);
+    return error;
+}
+
+/* As a shell would find it, in the PATH the command is given. A file that is found but cannot
+ * be executed is remembered: "permission denied" says more than "not found". */
+static int spawn(struct command *command)
+{
+    const char *name = command->argv[0];
+    const char *path = search_path(command->env);
+    int denied = 0;
+
+    if (*name == '\0')
+        return ENOENT;
+    if (strchr(name, '/'))
+        return spawn_at(command, name);
+    while (*path) {
+        size_t n = strcspn(path, ":");
+        char candidate[PATH_BYTES_MAX];
+        int written = snprintf(candidate, sizeof candidate, "%.*s/%s", (int)n, path, name);
+        int error = ENOENT;
+
+        if (n > 0 && written > 0 && (size_t)written < sizeof candidate)
+            error = spawn_at(command, candidate);
+        if (error != ENOENT && error != ENOTDIR && error != EACCES)
+            return error;
+        if (error == EACCES)
+            denied = EACCES;
+        path += n + (path[n] == ':');
+    }
+    return denied ? denied : ENOENT;
+}
+
+/* The caller's pipes must end with the command, not with us. */
+static void let_go_of_streams(void)
+{
+    int null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+    for (int fd = 0; fd <= 2; fd++)
+        if (null_fd < 0 || dup2(null_fd, fd) < 0)
+            (void)close(fd);
+    if (null_fd > 2)
+        (void)close(null_fd);
+}
+
+static uint64_t children_cpu_us(void)
+{
+    struct rusage usage;
+
+    if (getrusage(RUSAGE_CHILDREN, &usage) < 0)
+        return 0;
+    return (uint64_t)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1000000U +
+           (uint64_t)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
+}
+
+static uint64_t children_peak_bytes(void)
+{
+    struct rusage usage;
+
+    return getrusage(RUSAGE_CHILDREN, &usage) < 0 ? 0 : (uint64_t)usage.ru_maxrss * 1024U;
+}
+
+/* Reaps all that have ended; true when the command was among them. */
+static bool reap(pid_t command, int *status)
+{
+    bool ended = false;
+
+    for (;;) {
+        int each = 0;
+        pid_t pid = waitpid(-1, &each, WNOHANG);
+
+        if (pid <= 0)
+            return ended;
+        if (pid == command) {
+            *status = each;
+            ended = true;
+        }
+    }
+}
+
+static void obey(const struct command *command, const struct box_message *message)
+{
+    struct winsize size;
+
+    if (message->kind == BOX_SIGNAL)
+        (void)kill(-command->pid, message->status); /* gone already is as good */
+    if (message->kind == BOX_RESIZE && command->tty_fd >= 0) {
+        size = (struct winsize){.ws_row = (unsigned short)message->status,
+                                .ws_col = (unsigned short)message->pid};
+        (void)ioctl(command->tty_fd, TIOCSWINSZ, &size);
+    }
+}
+
+static int wait_for_end(const struct command *command, int signals_fd, struct err *err)
+{
+    struct pollfd polled[] = {
+        {.fd = signals_fd,    .events = POLLIN},
+        {.fd = BOX_FD_INSIDE, .events = POLLIN}
+    };
+    struct box_message message;
+    int status = 0;
+
+    for (;;) {
+        struct signalfd_siginfo info;
+
+        if (reap(command->pid, &status))
+            break;
+        if (poll(polled, COUNT(polled), -1) < 0 && errno != EINTR)
+            return err_os(err, "waiting for the command");
+        if (polled[0].revents)
+            (void)!read(signals_fd, &info, sizeof info); /* only wakes us; reap() looks itself */
+        if (polled[1].revents) {
+            int got = message_receive(BOX_FD_INSIDE, &message, err);
+
+            if (got <= 0)
+                return got < 0 ? -1 : err_set(err, ERR_UNAVAILABLE, "the caller is gone");
+            obey(command, &message);
+        }
+    }
+    message = (struct box_message){.kind = BOX_EXITED,
+                                   .status = status,
+                                   .cpu_us = children_cpu_us(),
+                                   .peak_memory_bytes = children_peak_bytes()};
+    return message_send(BOX_FD_INSIDE, &message, err);
+}
+
+static int wait_for_release(struct err *err)
+{
+    struct box_message message;
+
+    for (;;) {
+        int got = message_receive(BOX_FD_INSIDE, &message, err);
+
+        if (got < 0)
+            return -1;
+        if (got == 0)
+            return err_set(err, ERR_UNAVAILABLE, "the caller is gone");
+        if (message.kind == BOX_RELEASE)
+            return 0;
+    }
+}
+
+int command_run(const struct box *box, struct err *err)
+{
+    struct command command = {
+        .argv = words_of(box->plan, box->plan->argv, box->plan->argv_n),
+        .env = words_of(box->plan, box->plan->env, box->plan->env_n),
+        .tty_fd = -1,
+    };
+    struct box_message started = {.kind = BOX_STARTED};
+    AUTO_FD int signals_fd = -1;
+    sigset_t child;
+
+    (void)sigemptyset(&child);
+    (void)sigaddset(&child, SIGCHLD);
+    (void)sigprocmask(SIG_BLOCK, &child, NULL);
+    signals_fd = signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK);
+    if (signals_fd < 0)
+        return err_os(err, "preparing to wait for the command");
+    if (wait_for_release(err) < 0 || (box->plan->tty && open_terminal(&command, err) < 0))
+        return -1;
+    started.err.os = spawn(&command);
+    if (started.err.os)
+        started.kind = BOX_NOT_STARTED;
+    let_go_of_streams();
+    if (message_send(BOX_FD_INSIDE, &started, err) < 0 || started.err.os)
+        return started.err.os ? 0 : -1;
+    return wait_for_end(&command, signals_fd, err);
+}

@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cmd/box/box.h"
+
+#include "lib/base/io.h"
+#include "lib/linux/cgroup.h"
+#include "lib/linux/process.h"
+#include "lib/linux/sys.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/pidfd.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+
+#define NAMESPACES                                                                                 \
+    (CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS)
+#define WATCH_PAUSE_MS 50
+#define REMOVE_WAIT_MS 2000
+
+/* Tests build boxes that share a namespace with the host, to see that this is noticed. */
+#ifndef BOX_WITHOUT_NAMESPACES
+#define BOX_WITHOUT_NAMESPACES 0
+#endif
+
+struct outer {
+    struct box *box;
+    struct cgroup_host host;
+    struct cgroup_set groups;
+    struct watch watch;
+    pid_t pid; /* PID 1 of the sandbox */
+    int pidfd;
+    enum reason reason; /* the limit that made us end it */
+};
+
+static int make_groups(struct outer *outer, struct err *err)
+{
+    const struct box_plan *plan = outer->box->plan;
+    struct cgroup_limits limits = {
+        .memory_bytes = plan->cgroup_memory_bytes,
+        .pids = plan->cgroup_pids,
+        .cpu_millis = plan->cgroup_cpu_millis,
+    };
+
+    if (!plan->cgroup_name)
+        return 0;
+    if (cgroup_probe(&outer->host, err) < 0 ||
+        cgroup_set_make(&outer->host, plan_text(plan, plan->cgroup_name), &outer->groups, err) < 0)
+        return -1;
+    return cgroup_set_limit(&outer->groups, &limits, err);
+}
+
+static int say_ready(int fd, struct err *err)
+{
+    if (send(fd, "r", 1, MSG_NOSIGNAL) != 1)
+        return err_os(err, "telling the sandbox to go on");
+    return 0;
+}
+
+static NORETURN void be_inside(struct box *box)
+{
+    struct box_message failed = {.kind = BOX_FAILED};
+    struct err err;
+
+    (void)close(BOX_FD_SUPERVISOR);
+    (void)close(BOX_FD_LOCK);
+    if (steps_run(box, &err) == 0 && report_send(box, &err) == 0 && command_run(box, &err) == 0)
+        _exit(0);
+    failed.err = err;
+    _exit(message_send(BOX_FD_INSIDE, &failed, &err) < 0 ? 2 : 1);
+}
+
+static int clone_inside(struct outer *outer, struct err *err)
+{
+    struct clone_request request = {.flags = NAMESPACES & ~(uint64_t)BOX_WITHOUT_NAMESPACES,
+                                    .cgroup_fd = cgroup_set_v2_fd(&outer->groups)};
+    int sync[2];
+
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sync) < 0)
+        return err_os(err, "making a socket to the sandbox");
+    outer->pid = sys_clone(&request, &outer->pidfd);
+    if (outer->pid == 0) {
+        (void)close(sync[0]);
+        outer->box->sync_fd = sync[1];
+        be_inside(outer->box);
+    }
+    (void)close(sync[1]);
+    outer->box->sync_fd = sync[0];
+    if (outer->pid < 0)
+        return err_os(err, "making the namespaces of the sandbox");
+    return 0;
+}
+
+/* What belongs to the sandbox must end with it, not with us. */
+static void let_go(struct box *box)
+{
+    int null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+    for (int fd = 0; fd <= 2; fd++)
+        if (null_fd < 0 || dup2(null_fd, fd) < 0)
+            (void)close(fd);
+    if (null_fd > 2)
+        (void)close(null_fd);
+    (void)close(BOX_FD_INSIDE);
+    for (uint32_t i = 0; i < box->plan->mount_n; i++)
+        if (box->tree_fds[i] >= 0)
+            (void)close(box->tree_fds[i]);
+}
+
+static int place(struct outer *outer, struct err *err)
+{
+    const struct box_plan *plan = outer->box->plan;
+    struct box_message placed = {.kind = BOX_PLACED, .pid = outer->pid};
+    enum cgroup_join which =
+        cgroup_set_v2_fd(&outer->groups) >= 0 ? CGROUP_JOIN_V1 : CGROUP_JOIN_ALL;
+
+    if (idmap_write(outer->pid, plan->inside_uid, plan->host_uid, plan->inside_gid, plan->host_gid,
+                    !plan->started_by_root, err) < 0 ||
+        say_ready(outer->box->sync_fd, err) < 0)
+        return -1;
+    /* The slow part on some kernels: meanwhile the sandbox builds its root. */
+    if (plan->cgroup_name && cgroup_set_join(&outer->groups, outer->pid, which, err) < 0)
+        return -1;
+    if (say_ready(outer->box->sync_fd, err) < 0 ||
+        descriptor_receive(outer->box->sync_fd, &outer->watch.proc_fd, err) < 0)
+        return -1;
+    return message_send(BOX_FD_SUPERVISOR, &placed, err);
+}
+
+static void end_inside(const struct outer *outer)
+{
+    (void)pidfd_send_signal(outer->pidfd, SIGKILL, NULL, 0); /* gone already is as good */
+}
+
+/* Until PID 1 is gone: the kernel has then ended every process of the sandbox. */
+static void supervise(struct outer *outer)
+{
+    struct pollfd polled[] = {
+        {.fd = outer->pidfd,      .events = POLLIN},
+        {.fd = BOX_FD_SUPERVISOR, .events = POLLIN}
+    };
+
+    for (;;) {
+        struct box_message message;
+        struct err ignored;
+        int n = poll(polled, COUNT(polled), WATCH_PAUSE_MS);
+
+        if (n > 0 && polled[0].revents)
+            return;
+        if (n > 0 && polled[1].revents) {
+            int got = message_receive(BOX_FD_SUPERVISOR, &message, &ignored);
+
+            /* A caller that is gone wants nothing more from it. */
+            if (got <= 0 || message.kind == BOX_KILL)
+                end_inside(outer);
+            if (got <= 0)
+                polled[1].fd = -1;
+        }
+        if (outer->reason == REASON_NONE) {
+            outer->reason = watch_look(&outer->watch);
+            if (outer->reason != REASON_NONE)
+                end_inside(outer);
+        }
+    }
+}
+
+static void take_usage(struct outer *outer, struct box_message *gone)
+{
+    struct cgroup_usage usage = {0};
+    struct err ignored; /* what cannot be measured is reported as 0 */
+
+    gone->peak_memory_bytes = outer->watch.peak_memory_bytes;
+    gone->reason = outer->reason;
+    if (outer->watch.pids_reached && gone->reason == REASON_NONE)
+        gone->reason = REASON_LIMIT_PIDS;
+    if (!outer->box->plan->cgroup_name || cgroup_set_usage(&outer->groups, &usage, &ignored) < 0)
+        return;
+    gone->cpu_us = usage.cpu_us;
+    if (usage.peak_memory_bytes)
+        gone->peak_memory_bytes = usage.peak_memory_bytes;
+    if (usage.oom_kills)
+        gone->reason = REASON_LIMIT_MEMORY;
+    else if (usage.pids_refused && outer->reason == REASON_NONE)
+        gone->reason = REASON_LIMIT_PIDS;
+}
+
+static int clean_up(struct outer *outer, struct err *err)
+{
+    const struct box_plan *plan = outer->box->plan;
+    int failed = 0;
+
+    if (plan->cgroup_name && outer->groups.host)
+        failed = cgroup_set_remove(&outer->groups, REMOVE_WAIT_MS, err);
+    if (dir_remove(AT_FDCWD, plan_text(plan, plan->run_dir), err) < 0)
+        failed = -1;
+    return failed;
+}
+
+static int build(struct outer *outer, struct err *err)
+{
+    /* Signals of the caller's terminal are the caller's to answer. */
+    (void)setsid();
+    if (root_open_sources(outer->box, true, err) < 0)
+        return -1;
+    if (make_groups(outer, err) < 0 || clone_inside(outer, err) < 0)
+        return -1;
+    let_go(outer->box);
+    return place(outer, err);
+}
+
+int outer_run(struct box *box, struct err *err)
+{
+    struct outer outer = {
+        .box = box, .pid = -1, .pidfd = -1, .watch = {.plan = box->plan, .proc_fd = -1}
+    };
+    struct box_message gone = {.kind = BOX_GONE};
+    int failed = build(&outer, err);
+
+    if (failed < 0) {
+        gone.kind = BOX_FAILED;
+        gone.err = *err;
+        if (outer.pid > 0)
+            end_inside(&outer);
+    } else {
+        supervise(&outer);
+    }
+    if (outer.pid > 0)
+        while (waitpid(outer.pid, &gone.status, 0) < 0 && errno == EINTR)
+            continue;
+    take_usage(&outer, &gone);
+    if (clean_up(&outer, err) < 0 && failed == 0) {
+        gone.kind = BOX_FAILED;
+        gone.err = *err;
+        failed = -1;
+    }
+    return message_send(BOX_FD_SUPERVISOR, &gone, err) < 0 ? 0 : failed;
+}

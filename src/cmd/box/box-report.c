@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* What PID 1 sees once every wall stands, as text in sections:
+ *
+ *     "= " name " " bytes "\n" then so many bytes
+ *
+ *     mountinfo   the kernel's own table, after the root was entered
+ *     targets     "index device inode" of what is found at each mount of the plan
+ *     namespaces  "name inode"
+ *     net         /proc/self/net/dev
+ *     rlimits     "resource soft hard"
+ *     processors  how many we may run on
+ *     probes      "name outcome": forbidden things that were tried; "refused" is what we want
+ *
+ * Nothing of the caller's has run yet, so all of this is ours. */
+
+#include "cmd/box/box.h"
+
+#include "lib/base/buf.h"
+#include "lib/base/io.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/personality.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+
+static int add_section(struct buf *report, const char *name, const struct buf *body,
+                       struct err *err)
+{
+    if (buf_addf(report, err, "= %s %zu\n", name, body->n) < 0)
+        return -1;
+    return buf_add(report, buf_text(body), body->n, err);
+}
+
+static int see_file(const struct box *box, const char *path, struct buf *body, struct err *err)
+{
+    (void)box;
+    return file_read(AT_FDCWD, path, body, err);
+}
+
+static int see_mounts(const struct box *box, struct buf *body, struct err *err)
+{
+    return see_file(box, "/proc/self/mountinfo", body, err);
+}
+
+static int see_net(const struct box *box, struct buf *body, struct err *err)
+{
+    return see_file(box, "/proc/self/net/dev", body, err);
+}
+
+static int see_targets(const struct box *box, struct buf *body, struct err *err)
+{
+    const struct box_mount *mounts = plan_array(box->plan, box->plan->mounts);
+
+    for (uint32_t i = 0; i < box->plan->mount_n; i++) {
+        struct stat st;
+
+        if (lstat(plan_text(box->plan, mounts[i].target), &st) < 0)
+            continue; /* absent from the list is a difference the caller notices */
+        if (buf_addf(body, err, "%u %llu %llu\n", i, (unsigned long long)st.st_dev,
+                     (unsigned long long)st.st_ino) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+static int see_namespaces(const struct box *box, struct buf *body, struct err *err)
+{
+    static const char *const names[] = {"user", "mnt", "pid", "net", "ipc", "uts", "cgroup"};
+
+    (void)box;
+    for (size_t i = 0; i < COUNT(names); i++) {
+        char path[64];
+        struct stat st;
+
+        (void)snprintf(path, sizeof path, "/proc/self/ns/%s", names[i]);
+        if (stat(path, &st) < 0)
+            return err_os(err, "looking at %s", path);
+        if (buf_addf(body, err, "%s %llu\n", names[i], (unsigned long long)st.st_ino) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+static int see_rlimits(const struct box *box, struct buf *body, struct err *err)
+{
+    const struct box_rlimit *limits = plan_array(box->plan, box->plan->rlimits);
+
+    for (uint32_t i = 0; i < box->plan->rlimit_n; i++) {
+        struct rlimit limit;
+
+        if (getrlimit((__rlimit_resource_t)limits[i].resource, &limit) < 0)
+            return err_os(err, "reading resource limit %u", limits[i].resource);
+        if (buf_addf(body, err, "%u %llu %llu\n", limits[i].resource,
+                     (unsigned long long)limit.rlim_cur, (unsigned long long)limit.rlim_max) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+static int see_processors(const struct box *box, struct buf *body, struct err *err)
+{
+    cpu_set_t set;
+
+    (void)box;
+    if (sched_getaffinity(0, sizeof set, &set) < 0)
+        return err_os(err, "reading the processors we may use");
+    return buf_addf(body, err, "%d\n", CPU_COUNT(&set));
+}
+
+/* Mounts and owner would allow each of these: only Landlock or the filters stand in the way. */
+static int make_in_run(void)
+{
+    int fd = open("/run/probe", O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+
+    if (fd >= 0) {
+        (void)close(fd);
+        (void)unlink("/run/probe");
+        return 0;
+    }
+    return -1;
+}
+
+static int make_folder_in_run(void)
+{
+    return mkdir("/run/probe", 0700) == 0 ? rmdir("/run/probe") : -1;
+}
+
+static int change_personality(void)
+{
+    return personality(ADDR_NO_RANDOMIZE) == -1 ? -1 : 0;
+}
+
+static int open_crypto_socket(void)
+{
+    int fd = socket(AF_ALG, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+
+    if (fd < 0)
+        return -1;
+    (void)close(fd);
+    return 0;
+}
+
+static int make_user_namespace(void)
+{
+    return unshare(CLONE_NEWUSER);
+}
+
+static const struct {
+    const char *name;
+    int (*attempt)(void);
+    int refusal; /* the errno of the wall itself, not of the kernel behind it */
+} probes[] = {
+    {"landlock_make_file",   make_in_run,         EACCES      },
+    {"landlock_make_folder", make_folder_in_run,  EACCES      },
+    {"seccomp_personality",  change_personality,  ENOSYS      },
+    {"seccomp_socket",       open_crypto_socket,  EAFNOSUPPORT},
+    {"seccomp_namespace",    make_user_namespace, EPERM       },
+};
+
+static int see_probes(const struct box *box, struct buf *body, struct err *err)
+{
+    (void)box;
+    for (size_t i = 0; i < COUNT(probes); i++) {
+        bool refused = probes[i].attempt() < 0 && errno == probes[i].refusal;
+
+        if (buf_addf(body, err, "%s %s\n", probes[i].name, refused ? "refused" : "allowed") < 0)
+            return -1;
+    }
+    return 0;
+}
+
+static const struct {
+    const char *name;
+    int (*see)(const struct box *box, struct buf *body, struct err *err);
+} sections[] = {
+    {"mountinfo",  see_mounts    },
+    {"targets",    see_targets   },
+    {"namespaces", see_namespaces},
+    {"net",        see_net       },
+    {"rlimits",    see_rlimits   },
+    {"processors", see_processors},
+    {"probes",     see_probes    },
+};
+
+int report_send(const struct box *box, struct err *err)
+{
+    AUTO_BUF struct buf report = BUF(BOX_REPORT_MAX);
+    struct box_message parked = {.kind = BOX_PARKED};
+
+    for (size_t i = 0; i < COUNT(sections); i++) {
+        AUTO_BUF struct buf body = BUF(BOX_REPORT_MAX);
+
+        if (sections[i].see(box, &body, err) < 0 ||
+            add_section(&report, sections[i].name, &body, err) < 0)
+            return err_in(err, "reporting %s", sections[i].name);
+    }
+    if (message_send(BOX_FD_INSIDE, &parked, err) < 0)
+        return -1;
+    if (send(BOX_FD_INSIDE, report.p, report.n, MSG_NOSIGNAL) != (ssize_t)report.n)
+        return err_os(err, "sending the report");
+    return 0;
+}

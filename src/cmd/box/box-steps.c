@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cmd/box/box.h"
+
+#include "lib/linux/filters.h"
+#include "lib/linux/landlock.h"
+#include "lib/linux/process.h"
+#include "lib/linux/sys.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <linux/openat2.h>
+#include <linux/securebits.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+
+/* Outer says when it has done what only it may do. End of file means it is gone. */
+static int wait_for(const struct box *box, const char *what, struct err *err)
+{
+    char ready = 0;
+    ssize_t got;
+
+    do
+        got = read(box->sync_fd, &ready, 1);
+    while (got < 0 && errno == EINTR);
+    if (got != 1)
+        return err_set(err, ERR_UNAVAILABLE, "waiting for %s: the supervisor is gone", what);
+    return 0;
+}
+
+/* Our ids exist once the maps are written. Capabilities must survive the change of user, because
+ * the mounts need them; the exec of the command could not bring any back. */
+static int become_user(struct box *box, struct err *err)
+{
+    const struct box_plan *plan = box->plan;
+
+    if (wait_for(box, "the id maps", err) < 0)
+        return -1;
+    if (prctl(PR_SET_SECUREBITS, SECBIT_NO_SETUID_FIXUP | SECBIT_KEEP_CAPS, 0, 0, 0) < 0)
+        return err_os(err, "keeping capabilities over the change of user");
+    if (plan->started_by_root && setgroups(0, NULL) < 0)
+        return err_os(err, "leaving the supplementary groups");
+    if (setresgid(plan->inside_gid, plan->inside_gid, plan->inside_gid) < 0 ||
+        setresuid(plan->inside_uid, plan->inside_uid, plan->inside_uid) < 0)
+        return err_os(err, "becoming user %u", plan->inside_uid);
+    return 0;
+}
+
+/* After the change of user, which would undo it. Not dumpable: nobody of the same user may trace
+ * PID 1 or open its memory, its program or its descriptors. */
+static int tie_to_parent(struct box *box, struct err *err)
+{
+    (void)box;
+    if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0)
+        return err_os(err, "tying our life to the supervisor's");
+    if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
+        return err_os(err, "closing our memory to others");
+    return 0;
+}
+
+static int name_host(struct box *box, struct err *err)
+{
+    const char *name = plan_text(box->plan, box->plan->hostname);
+
+    if (sethostname(name, strlen(name)) < 0)
+        return err_os(err, "setting the host name");
+    return 0;
+}
+
+static int close_network(struct box *box, struct err *err)
+{
+    (void)box;
+    return loopback_up(err);
+}
+
+static int set_rlimits(struct box *box, struct err *err)
+{
+    const struct box_rlimit *limits = plan_array(box->plan, box->plan->rlimits);
+
+    for (uint32_t i = 0; i < box->plan->rlimit_n; i++) {
+        struct rlimit limit = {limits[i].value, limits[i].value};
+
+        if (setrlimit((__rlimit_resource_t)limits[i].resource, &limit) < 0)
+            return err_os(err, "setting resource limit %u", limits[i].resource);
+    }
+    return 0;
+}
+
+/* So many of the processors we may use, beginning at the one we happen to run on. */
+static int stay_on_processors(struct box *box, struct err *err)
+{
+    cpu_set_t allowed, chosen;
+    unsigned wanted = box->plan->cpus;
+    unsigned first = (unsigned)sched_getcpu(); /* a failed call starts somewhere, too */
+
+    if (wanted == 0)
+        return 0;
+    if (sched_getaffinity(0, sizeof allowed, &allowed) < 0)
+        return err_os(err, "reading the processors we may use");
+    CPU_ZERO(&chosen);
+    for (unsigned i = 0; i < CPU_SETSIZE && (unsigned)CPU_COUNT(&chosen) < wanted; i++) {
+        unsigned cpu = (first + i) % CPU_SETSIZE;
+
+        if (CPU_ISSET(cpu, &allowed))
+            CPU_SET(cpu, &chosen);
+    }
+    if (sched_setaffinity(0, sizeof chosen, &chosen) < 0)
+        return err_os(err, "staying on %u processors", wanted);
+    return 0;
+}
+
+/* The supervisor counts our processes and what they hold; it sees them through our /proc. */
+static int show_processes(struct box *box, struct err *err)
+{
+    AUTO_FD int fd = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+    if (fd < 0)
+        return err_os(err, "opening /proc");
+    return descriptor_send(box->sync_fd, fd, err);
+}
+
+static int enter_cgroupns(struct box *box, struct err *err)
+{
+    if (wait_for(box, "the cgroups", err) < 0)
+        return -1;
+    if (unshare(CLONE_NEWCGROUP) < 0)
+        return err_os(err, "entering a cgroup namespace");
+    return 0;
+}
+
+/* As an object inside the new root, through no link; the command inherits it. */
+static int enter_workdir(struct box *box, struct err *err)
+{
+    const char *path = plan_text(box->plan, box->plan->workdir);
+    AUTO_FD int fd = sys_openat2(AT_FDCWD, path, O_PATH | O_DIRECTORY, RESOLVE_NO_SYMLINKS);
+
+    if (fd < 0)
+        return err_os(err, "working directory %s", path);
+    if (fchdir(fd) < 0)
+        return err_os(err, "entering %s", path);
+    return 0;
+}
+
+static int drop_capabilities(struct box *box, struct err *err)
+{
+    (void)box;
+    return caps_drop_all(err);
+}
+
+static int forbid_new_privileges(struct box *box, struct err *err)
+{
+    (void)box;
+    return no_new_privs(err);
+}
+
+static int apply_landlock(struct box *box, struct err *err)
+{
+    const struct box_path *paths = plan_array(box->plan, box->plan->paths);
+    unsigned abi = box->plan->landlock_abi;
+    AUTO_FD int ruleset = -1;
+
+    if (landlock_open(abi, &ruleset, err) < 0)
+        return -1;
+    for (uint32_t i = 0; i < box->plan->path_n; i++) {
+        const char *path = plan_text(box->plan, paths[i].path);
+        AUTO_FD int fd = open(path, O_PATH | O_CLOEXEC);
+        uint64_t rights = paths[i].list_only ? LANDLOCK_READ_DIR : LANDLOCK_READ;
+
+        if (fd < 0)
+            return err_os(err, "opening %s for Landlock", path);
+        if (paths[i].write)
+            rights |= LANDLOCK_WRITE;
+        if (paths[i].exec)
+            rights |= LANDLOCK_EXECUTE;
+        if (paths[i].device)
+            rights |= LANDLOCK_IOCTL_DEV;
+        if (landlock_allow(ruleset, abi, fd, rights, err) < 0)
+            return err_in(err, "%s", path);
+    }
+    return landlock_enforce(ruleset, err);
+}
+
+static int load_seccomp(struct box *box, struct err *err)
+{
+    (void)box;
+    if (seccomp_load(seccomp_arguments, seccomp_arguments_n, err) < 0)
+        return -1;
+    return seccomp_load(seccomp_names, seccomp_names_n, err);
+}
+
+/* The order is the design: each step uses a right that a later one gives up.
+ *
+ *  - the user comes first: files we make must belong to somebody the maps know, and the tie to
+ *    the supervisor would not survive the change;
+ *  - the root is built while we still have CAP_SYS_ADMIN in our own namespaces;
+ *  - outer joins us to our cgroups meanwhile, from outside, because from a user namespace that
+ *    is refused; only then the cgroup namespace is entered, so that our leaf looks like its root;
+ *  - resource limits come after the mounts, which a file size limit could hinder;
+ *  - the working directory is opened with a call the seccomp filter does not let through;
+ *  - capabilities go after the last mount;
+ *  - no_new_privs precedes Landlock and seccomp, which the kernel refuses without it;
+ *  - Landlock needs to open paths, so it precedes the filters;
+ *  - seccomp is last, because it forbids most of what the steps above do. */
+static const struct {
+    const char *name;
+    int (*run)(struct box *box, struct err *err);
+} steps[] = {
+    {"user",              become_user          },
+    {"parent",            tie_to_parent        },
+    {"host name",         name_host            },
+    {"network",           close_network        },
+    {"root filesystem",   root_build           },
+    {"supervision",       show_processes       },
+    {"cgroup namespace",  enter_cgroupns       },
+    {"resource limits",   set_rlimits          },
+    {"processors",        stay_on_processors   },
+    {"working directory", enter_workdir        },
+    {"capabilities",      drop_capabilities    },
+    {"no new privileges", forbid_new_privileges},
+    {"landlock",          apply_landlock       },
+    {"seccomp",           load_seccomp         },
+};
+
+/* Tests build boxes that lack one wall, to see that the missing wall is noticed. */
+#ifndef BOX_WITHOUT_STEP
+#define BOX_WITHOUT_STEP ""
+#endif
+
+int steps_run(struct box *box, struct err *err)
+{
+    for (size_t i = 0; i < COUNT(steps); i++)
+        if (strcmp(steps[i].name, BOX_WITHOUT_STEP) != 0 && steps[i].run(box, err) < 0)
+            return err_in(err, "%s", steps[i].name);
+    return 0;
+}

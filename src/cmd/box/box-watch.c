@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Limits the kernel does not hold for us here: measured a few times a second, from outside.
+ *
+ * Memory is what the sandbox's processes have resident, in two looks. The cheap one adds up
+ * resident pages, which counts shared ones too often; only when that is over the limit the
+ * dear one adds up the proportional shares of anonymous and shared memory. Memory files that
+ * are merely open (memfd) count as well.
+ *
+ * Disk is what lies in the run's own folder, plus what its processes hold open there after
+ * deleting it. */
+
+#include "cmd/box/box.h"
+
+#include "lib/base/clock.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/statfs.h>
+
+#define DISK_PAUSE_US 100000U
+#define OPEN_FILES_MAX 20000U
+#define TREE_DEPTH_MAX 256U
+#define TMPFS_MAGIC_NUMBER 0x01021994
+
+static bool read_small(int dir_fd, const char *path, char *text, size_t size)
+{
+    int fd = openat(dir_fd, path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    ssize_t n;
+
+    if (fd < 0)
+        return false; /* it ended meanwhile */
+    n = read(fd, text, size - 1);
+    (void)close(fd);
+    if (n < 0)
+        return false;
+    text[n] = '\0';
+    return true;
+}
+
+static DIR *open_folder(int dir_fd, const char *name)
+{
+    int fd = openat(dir_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+
+    if (fd >= 0 && !dir)
+        (void)close(fd);
+    return dir;
+}
+
+/* ---- memory ---- */
+
+static uint64_t resident_bytes(int proc_fd, const char *pid)
+{
+    char path[64];
+    char text[128];
+    unsigned long long size = 0, resident = 0;
+
+    (void)snprintf(path, sizeof path, "%.20s/statm", pid);
+    if (!read_small(proc_fd, path, text, sizeof text) ||
+        sscanf(text, "%llu %llu", &size, &resident) != 2)
+        return 0;
+    return resident * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+static uint64_t field_kib(const char *text, const char *name)
+{
+    const char *at = strstr(text, name);
+
+    return at ? strtoull(at + strlen(name), NULL, 10) * 1024U : 0;
+}
+
+static uint64_t proportional_bytes(int proc_fd, const char *pid)
+{
+    char path[64];
+    char text[4096];
+
+    (void)snprintf(path, sizeof path, "%.20s/smaps_rollup", pid);
+    if (!read_small(proc_fd, path, text, sizeof text))
+        return 0;
+    return field_kib(text, "\nPss_Anon:") + field_kib(text, "\nPss_Shmem:");
+}
+
+/* ---- open but deleted files ---- */
+
+struct held {
+    uint64_t memory_bytes;
+    uint64_t disk_bytes;
+    unsigned looked_at;
+};
+
+static void look_at_open_files(int proc_fd, const char *pid, struct held *held)
+{
+    char path[64];
+    DIR *dir;
+    const struct dirent *entry;
+
+    (void)snprintf(path, sizeof path, "%.20s/fd", pid);
+    dir = open_folder(proc_fd, path);
+    if (!dir)
+        return;
+    while (held->looked_at < OPEN_FILES_MAX && (entry = readdir(dir)) != NULL) {
+        struct statfs fs;
+        struct stat st;
+        int fd;
+
+        held->looked_at++;
+        if (entry->d_name[0] == '.' || fstatat(dirfd(dir), entry->d_name, &st, 0) < 0 ||
+            !S_ISREG(st.st_mode) || st.st_nlink != 0)
+            continue;
+        fd = openat(dirfd(dir), entry->d_name, O_PATH | O_CLOEXEC);
+        if (fd < 0 || fstatfs(fd, &fs) < 0)
+            fs.f_type = 0;
+        if (fd >= 0)
+            (void)close(fd);
+        if (fs.f_type == TMPFS_MAGIC_NUMBER)
+            held->memory_bytes += (uint64_t)st.st_blocks * 512U;
+        else
+            held->disk_bytes += (uint64_t)st.st_blocks * 512U;
+    }
+    (void)closedir(dir);
+}
+
+/* ---- processes ---- */
+
+struct census {
+    uint64_t processes;
+    uint64_t resident_bytes;
+    uint64_t proportional_bytes;
+    struct held held;
+};
+
+static void count_processes(int proc_fd, bool dear, bool files, struct census *census)
+{
+    DIR *dir = open_folder(proc_fd, ".");
+    const struct dirent *entry;
+
+    *census = (struct census){0};
+    if (!dir)
+        return;
+    while ((entry = readdir(dir)) != NULL) {
+        if (entry->d_name[0] < '1' || entry->d_name[0] > '9')
+            continue;
+        census->processes++;
+        census->resident_bytes += resident_bytes(proc_fd, entry->d_name);
+        if (dear)
+            census->proportional_bytes += proportional_bytes(proc_fd, entry->d_name);
+        if (files)
+            look_at_open_files(proc_fd, entry->d_name, &census->held);
+    }
+    (void)closedir(dir);
+}
+
+/* ---- the run's folder ---- */
+
+struct tree {
+    uint64_t bytes;
+    uint64_t entries;
+    uint64_t entries_max;
+};
+
+static void measure_tree(int dir_fd, const char *name, unsigned depth, struct tree *tree)
+{
+    DIR *dir = depth < TREE_DEPTH_MAX ? open_folder(dir_fd, name) : NULL;
+    const struct dirent *entry;
+
+    if (!dir)
+        return;
+    while (tree->entries <= tree->entries_max && (entry = readdir(dir)) != NULL) {
+        struct stat st;
+
+        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0 ||
+            fstatat(dirfd(dir), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+            continue;
+        tree->entries++;
+        if (S_ISDIR(st.st_mode))
+            measure_tree(dirfd(dir), entry->d_name, depth + 1, tree);
+        /* A file with several names here is counted a part at each. */
+        tree->bytes += (uint64_t)st.st_blocks * 512U /
+                       (S_ISDIR(st.st_mode) || st.st_nlink == 0 ? 1U : (uint64_t)st.st_nlink);
+    }
+    (void)closedir(dir);
+}
+
+static enum reason look_at_disk(struct watch *watch, const struct census *census)
+{
+    const struct box_plan *plan = watch->plan;
+    struct tree tree = {.entries_max = plan->watch_inodes ? plan->watch_inodes : UINT64_MAX};
+    uint64_t began_us = clock_us();
+
+    measure_tree(AT_FDCWD, plan_text(plan, plan->run_dir), 0, &tree);
+    /* Never spend more than a fifth of one processor on looking. */
+    watch->next_disk_us = clock_us() + DISK_PAUSE_US + 4 * (clock_us() - began_us);
+    if (plan->watch_inodes && tree.entries > plan->watch_inodes)
+        return REASON_LIMIT_INODES;
+    if (plan->watch_disk_bytes && tree.bytes + census->held.disk_bytes > plan->watch_disk_bytes)
+        return REASON_LIMIT_DISK;
+    return REASON_NONE;
+}
+
+static enum reason look_at_memory(struct watch *watch, const struct census *seen)
+{
+    uint64_t limit = watch->plan->watch_memory_bytes;
+    uint64_t used = seen->resident_bytes + seen->held.memory_bytes;
+    struct census census;
+
+    if (limit && used > limit) {
+        count_processes(watch->proc_fd, true, true, &census);
+        used = census.proportional_bytes + census.held.memory_bytes;
+    }
+    if (used > watch->peak_memory_bytes)
+        watch->peak_memory_bytes = used;
+    return limit && used > limit ? REASON_LIMIT_MEMORY : REASON_NONE;
+}
+
+enum reason watch_look(struct watch *watch)
+{
+    const struct box_plan *plan = watch->plan;
+    bool disk = (plan->watch_disk_bytes || plan->watch_inodes) && clock_us() >= watch->next_disk_us;
+    struct census census = {0};
+    enum reason reason = REASON_NONE;
+
+    if (watch->proc_fd >= 0) {
+        count_processes(watch->proc_fd, false, disk || plan->watch_memory_bytes, &census);
+        watch->pids_reached |= plan->pids && census.processes >= plan->pids;
+        reason = look_at_memory(watch, &census);
+    }
+    if (reason == REASON_NONE && disk)
+        reason = look_at_disk(watch, &census);
+    return reason;
+}

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* box: builds one sandbox and is its PID 1.
+ *
+ *   outer   a fresh process on the host: makes the namespaces, writes the id maps, makes and
+ *           joins the cgroups, then watches; when the run is over or its caller is gone it ends
+ *           everything and removes what was made for it. It outlives its caller for just that.
+ *   inside  PID 1 of the sandbox: builds the root, gives up every right step by step, parks,
+ *           reports what it sees, and runs the command once it is released.
+ *
+ * Neither parses anything hostile: the plan comes sealed from the caller and is checked for
+ * bounds, messages have a fixed size, and of the sandbox's own doing only numbers are read. */
+
+#include "flow/execute/box-wire.h"
+#include "lib/base/err.h"
+
+struct box {
+    const struct box_plan *plan;
+    int sync_fd;                  /* between outer and inside: one byte per thing that is ready */
+    int tree_fds[BOX_MOUNTS_MAX]; /* detached mounts, or -1 */
+};
+
+/* box-plan.c */
+int plan_open(int fd, const struct box_plan **out, struct err *err) MUST_CHECK;
+const char *plan_text(const struct box_plan *plan, uint32_t at);
+const void *plan_array(const struct box_plan *plan, uint32_t at);
+
+/* box-root.c: sources are opened where they can still be seen, by whoever may see them. */
+int root_open_sources(struct box *box, bool before_namespaces, struct err *err) MUST_CHECK;
+int root_build(struct box *box, struct err *err) MUST_CHECK;
+
+/* box-steps.c: all walls, in order. */
+int steps_run(struct box *box, struct err *err) MUST_CHECK;
+
+/* box-report.c: what can be seen from inside once the walls stand. */
+int report_send(const struct box *box, struct err *err) MUST_CHECK;
+
+/* box-command.c: waits for the release, runs the command, reaps until it has ended. */
+int command_run(const struct box *box, struct err *err) MUST_CHECK;
+
+/* box-outer.c: the life of the outer process; returns when nothing of the run is left. */
+int outer_run(struct box *box, struct err *err) MUST_CHECK;
+
+/* box-watch.c: looks at what the sandbox holds; answers the limit it is over, or REASON_NONE. */
+struct watch {
+    const struct box_plan *plan;
+    int proc_fd; /* the sandbox's own /proc, or -1 */
+    uint64_t peak_memory_bytes;
+    uint64_t next_disk_us;
+    bool pids_reached;
+};
+enum reason watch_look(struct watch *watch);
+
+/* box-message.c */
+int message_send(int fd, const struct box_message *message, struct err *err) MUST_CHECK;
+/* 1 for a message, 0 when the other side is gone. */
+int message_receive(int fd, struct box_message *out, struct err *err) MUST_CHECK;
+int descriptor_send(int socket_fd, int fd, struct err *err) MUST_CHECK;
+int descriptor_receive(int socket_fd, int *out, struct err *err) MUST_CHECK;

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* What passes between the local provider and `box`: one sealed plan on the way in, fixed-size
+ * messages both ways afterwards, and one report while the box is parked. Both ends come from the
+ * same build; the plan carries its size and a version all the same.
+ *
+ * The plan is one block: this header, then arrays, then texts. Every reference is an offset from
+ * the start of the block to a NUL-terminated text or to the first element of an array. */
+
+#include "lib/base/err.h"
+#include "model/run.h"
+
+#include <stdint.h>
+
+#define BOX_PLAN_MAGIC 0x67697262U /* "brig" */
+#define BOX_PLAN_VERSION 1U
+#define BOX_PLAN_MAX (8UL << 20)
+#define BOX_REPORT_MAX (192UL << 10)
+#define BOX_MOUNTS_MAX 192
+
+/* The descriptors a box is born with, besides 0, 1 and 2, which become the command's. */
+enum box_fd {
+    BOX_FD_SUPERVISOR = 3, /* messages of the outer process */
+    BOX_FD_INSIDE = 4,     /* messages of PID 1 */
+    BOX_FD_PLAN = 5,
+    BOX_FD_LOCK = 6,        /* held while anything of the run exists */
+    BOX_FD_FIRST_MOUNT = 7, /* validated sources, in the order of the plan */
+};
+
+struct box_mount {
+    uint32_t kind; /* enum mount_kind */
+    uint32_t source;
+    uint32_t target;
+    int32_t fd; /* a validated source, or -1: open the source path and check its identity */
+    uint64_t device;
+    uint64_t inode;
+    uint64_t size_bytes;
+    uint32_t idmap_uid; /* owner of the source, shown inside as the sandbox's user */
+    uint32_t idmap_gid;
+    uint8_t writable;
+    uint8_t noexec;
+    uint8_t is_file;
+    uint8_t idmapped;
+    uint8_t is_device;
+    uint8_t pad[3];
+};
+
+struct box_path {
+    uint32_t path;
+    uint8_t write;
+    uint8_t exec;
+    uint8_t device;    /* ioctls of a device node, too */
+    uint8_t list_only; /* its folders may be listed, nothing in them read */
+};
+
+struct box_rlimit {
+    uint64_t value;
+    uint32_t resource;
+    uint32_t pad;
+};
+
+struct box_plan {
+    uint32_t magic;
+    uint32_t version;
+    uint32_t size;
+    uint32_t inside_uid, inside_gid;
+    uint32_t host_uid, host_gid;
+    uint32_t landlock_abi;
+    uint32_t cpus; /* stay on so many processors; 0: any */
+    uint32_t hostname, workdir;
+    uint32_t run_dir;      /* on the host: removed when the run is over */
+    uint32_t argv, argv_n; /* arrays of uint32_t */
+    uint32_t env, env_n;
+    uint32_t mounts, mount_n;
+    uint32_t paths, path_n;
+    uint32_t rlimits, rlimit_n;
+    uint32_t cgroup_name;         /* of the groups made for this run; 0: none */
+    uint64_t cgroup_memory_bytes; /* limits held by cgroups; 0: not by them */
+    uint64_t cgroup_pids;
+    uint64_t cgroup_cpu_millis;
+    uint64_t watch_memory_bytes; /* limits held by watching; 0: not by that */
+    uint64_t watch_disk_bytes;
+    uint64_t watch_inodes;
+    uint64_t pids; /* whoever holds it: for saying that it was reached */
+    uint8_t started_by_root;
+    uint8_t tty;
+    uint8_t pad[6];
+};
+
+enum box_message_kind {
+    BOX_FAILED, /* err says why; the box is coming down */
+    BOX_PLACED, /* outer: pid is PID 1 as the host sees it */
+    BOX_PARKED, /* inside: every wall stands; the report is the next message */
+    BOX_STARTED,
+    BOX_NOT_STARTED, /* inside: err.os says why exec failed */
+    BOX_EXITED,      /* inside: status of the command as wait() gives it */
+    BOX_LIMIT,       /* outer: reason is the limit that ended it */
+    BOX_GONE,        /* outer: nothing of the run is left */
+    BOX_RELEASE,     /* to inside: run the command */
+    BOX_SIGNAL,      /* to inside: send status as a signal to the command */
+    BOX_RESIZE,      /* to inside: rows in status, columns in pid */
+    BOX_KILL,        /* to outer: end everything now */
+};
+
+struct box_message {
+    uint32_t kind;
+    int32_t pid;
+    int32_t status;
+    uint32_t reason;
+    uint64_t cpu_us;
+    uint64_t peak_memory_bytes;
+    struct err err;
+};
