@@ -79,3 +79,18 @@ load common
     ! command -v zsh || zsh -n <(brig completion zsh)
     ! command -v fish || fish -n <(brig completion fish)
 }
+
+@test "every command and option of the table is in the manual" {
+    manual=$BRIG_BUILD/man/brig.1
+    [ -e "$manual" ] || skip "the manual was not built: no scdoc"
+    sed 's/\\//g' "$manual" >manual
+    brig completion man | sed -n 's/^## \(brig [a-z ]*[a-z]\).*/\1/p' >commands
+    [ -s commands ]
+    while read -r command; do
+        grep -qF "$command" manual
+    done <commands
+    brig completion man | grep -oE '^\*--[a-z-]+' | tr -d '*' | sort -u >options
+    while read -r option; do
+        grep -qF -e "$option" manual
+    done <options
+}

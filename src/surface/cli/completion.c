@@ -285,11 +285,18 @@ static void print_fish(const struct invocation *inv)
 
 /* ---- the manual ---- */
 
-/* scdoc reads _, * and \ as markup. */
+/* scdoc reads _, * and \ as markup, and joins lines unless told. */
 static void put_scdoc(FILE *to, const char *text)
 {
-    for (; *text; text++)
-        (void)fprintf(to, strchr("_*\\", *text) ? "\\%c" : "%c", *text);
+    char before = 0;
+
+    for (; *text; before = *text++) {
+        if (strchr("_*\\", *text))
+            (void)fputc('\\', to);
+        else if (*text == '\n' && before != '\n' && text[1] != '\n')
+            (void)fputs("++", to);
+        (void)fputc(*text, to);
+    }
 }
 
 static void print_man(const struct invocation *inv)
