@@ -10,7 +10,6 @@ all:
 # Packages, both builds, every suite as root and as an ordinary user; ends with the sum.
 test:
 	@tools/install-packages build test
-	@tools/build all
 	@tools/run-tests
 
 format:
