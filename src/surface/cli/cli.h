@@ -109,3 +109,6 @@ int cli_status_denied(const struct invocation *inv);
  * $XDG_DATA_HOME/brig or ~/.local/share/brig. Made (0700) when missing; refused when it belongs
  * to somebody else or others may write to it. Absolute, without links; lives in inv->mem. */
 int cli_state(struct invocation *inv, const char **out, struct err *err) MUST_CHECK;
+/* The same without making it: for looking. */
+int cli_state_find(struct invocation *inv, const char **out, bool *exists,
+                   struct err *err) MUST_CHECK;

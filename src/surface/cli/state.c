@@ -4,6 +4,7 @@
 
 #include "surface/cli/commands.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -62,20 +63,36 @@ static int check_owner(const char *path, struct err *err)
     return 0;
 }
 
-int cli_state(struct invocation *inv, const char **out, struct err *err)
+int cli_state_find(struct invocation *inv, const char **out, bool *exists, struct err *err)
 {
     AUTO_FREE char *resolved = NULL;
     const char *name = NULL;
 
     if (state_name(&inv->mem, &name, err) < 0)
         return -1;
+    resolved = realpath(name, NULL);
+    if (!resolved && errno != ENOENT)
+        return err_os(err, "resolving the state directory %s", name);
+    if (resolved && check_owner(resolved, err) < 0)
+        return -1;
+    *out = resolved ? arena_text(&inv->mem, str_of(resolved)) : name;
+    *exists = resolved != NULL;
+    return 0;
+}
+
+int cli_state(struct invocation *inv, const char **out, struct err *err)
+{
+    const char *name = NULL;
+    bool exists = false;
+
+    if (state_name(&inv->mem, &name, err) < 0)
+        return -1;
     if (dir_make(name, STATE_MODE, err) < 0)
         return err_in(err, "making the state directory (BRIG_HOME names another)");
-    resolved = realpath(name, NULL);
-    if (!resolved)
-        return err_os(err, "resolving the state directory %s", name);
-    if (check_owner(resolved, err) < 0)
+    if (cli_state_find(inv, &name, &exists, err) < 0)
         return -1;
-    *out = arena_text(&inv->mem, str_of(resolved));
+    if (!exists)
+        return err_set(err, ERR_UNAVAILABLE, "the state directory %s is gone again", name);
+    *out = name;
     return 0;
 }
