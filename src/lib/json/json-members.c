@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "lib/json/json-private.h"
 
+#include <endian.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,6 +10,8 @@
 /* Up to here inserting beats a general sort; past it nothing may be quadratic. */
 #define INSERTION_MAX 64
 #define SHOWN_KEY_MAX 64
+#define PREFIX_BYTES sizeof(uint64_t)
+#define NOT_ASCII UINT64_C(0x8080808080808080)
 
 /* UTF-16 order is the byte order of UTF-8 except for one thing: the characters above U+FFFF are
  * written with surrogates, D800 to DFFF, and so come before E000 to FFFF. In UTF-8 the former
@@ -25,18 +28,26 @@ static unsigned char utf16_rank(char byte)
 
 static uint64_t prefix_of(struct str key)
 {
+    size_t n = key.n < PREFIX_BYTES ? key.n : PREFIX_BYTES;
     uint64_t prefix = 0;
 
-    for (size_t i = 0; i < 8; i++)
-        prefix = prefix << 8 | (i < key.n ? utf16_rank(key.p[i]) : 0U);
-    return prefix;
+    if (n == PREFIX_BYTES) {
+        memcpy(&prefix, key.p, PREFIX_BYTES);
+        if (!(prefix & NOT_ASCII))
+            return be64toh(prefix);
+        prefix = 0;
+    }
+    for (size_t i = 0; i < n; i++)
+        prefix = prefix << 8 | utf16_rank(key.p[i]);
+    return n ? prefix << 8 * (PREFIX_BYTES - n) : 0;
 }
 
-static int compare_keys(struct str a, struct str b)
+/* Keys whose first bytes are known to agree. */
+static int compare_rest(struct str a, struct str b)
 {
     size_t n = a.n < b.n ? a.n : b.n;
 
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = n < PREFIX_BYTES ? n : PREFIX_BYTES; i < n; i++)
         if (a.p[i] != b.p[i])
             return utf16_rank(a.p[i]) < utf16_rank(b.p[i]) ? -1 : 1;
     return (a.n > b.n) - (a.n < b.n);
@@ -56,13 +67,20 @@ static int compare_members(const void *left, const void *right)
 
     if (a->prefix != b->prefix)
         return a->prefix < b->prefix ? -1 : 1;
-    order = compare_keys(a->json->key, b->json->key);
+    order = compare_rest(a->json->key, b->json->key);
     return order ? order : compare_marks(a->json->key_mark, b->json->key_mark);
+}
+
+static inline bool is_behind(const struct json_member *a, const struct json_member *b)
+{
+    if (a->prefix != b->prefix)
+        return a->prefix > b->prefix;
+    return compare_members(a, b) > 0;
 }
 
 static void insert_sorted(struct json_member *sorted, size_t n, struct json_member added)
 {
-    while (n && compare_members(&sorted[n - 1], &added) > 0) {
+    while (n && is_behind(&sorted[n - 1], &added)) {
         sorted[n] = sorted[n - 1];
         n--;
     }

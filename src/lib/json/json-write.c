@@ -21,6 +21,20 @@ struct writer {
 
 static int write_value(struct writer *w, const struct json *value);
 
+/* A receipt is some five hundred pieces of a few bytes. Where the buffer has room they are copied
+ * right here; write_form() puts the terminator behind the last one. */
+static inline int put(struct writer *w, const char *bytes, size_t n)
+{
+    struct buf *out = w->out;
+
+    if (out->cap <= out->n || out->cap - out->n <= n || out->max - out->n < n)
+        return buf_add(out, bytes, n, w->err);
+    if (n)
+        memcpy(out->p + out->n, bytes, n);
+    out->n += n;
+    return 0;
+}
+
 /* A control character, a quote or a backslash inside a text. */
 static int write_escaped(struct writer *w, unsigned char c)
 {
@@ -32,7 +46,7 @@ static int write_escaped(struct writer *w, unsigned char c)
     if (c < sizeof shorts && shorts[c]) {
         char pair[2] = {'\\', shorts[c]};
 
-        return buf_add(w->out, pair, sizeof pair, w->err);
+        return put(w, pair, sizeof pair);
     }
     return buf_addf(w->out, w->err, "\\u%04x", c);
 }
@@ -55,11 +69,41 @@ static bool is_escaped(unsigned char c)
     return c < 0x20 || c == '"' || c == '\\';
 }
 
-static int write_characters(struct writer *w, struct str text)
+/* Whether none of eight bytes is a control, a quote, a backslash or outside ASCII. Subtracting
+ * borrows into the top bit of a byte smaller than what is taken away, exclusive-or makes the
+ * byte looked for zero, and adding one lifts only DEL; a borrow from a neighbour can only make
+ * this answer no too often. */
+static bool are_plain(const char *p)
+{
+    const uint64_t ones = UINT64_C(0x0101010101010101);
+    const uint64_t tops = UINT64_C(0x8080808080808080);
+    uint64_t x, quote, backslash;
+
+    memcpy(&x, p, sizeof x);
+    quote = (x ^ ones * '"') - ones;
+    backslash = (x ^ ones * '\\') - ones;
+    return ((x | (x + ones) | (x - ones * 0x20) | quote | backslash) & tops) == 0;
+}
+
+/* Bytes at the start of a text that stand for themselves in every form: most texts whole. */
+static size_t plain_length(struct str text)
+{
+    size_t n = 0;
+
+    while (text.n - n >= 8 && are_plain(text.p + n))
+        n += 8;
+    if (text.n >= 8 && text.n - n < 8 && are_plain(text.p + text.n - 8))
+        return text.n;
+    while (n < text.n && !is_escaped((unsigned char)text.p[n]) && (unsigned char)text.p[n] < 0x7F)
+        n++;
+    return n;
+}
+
+static int write_characters(struct writer *w, struct str text, size_t start)
 {
     size_t done = 0;
 
-    for (size_t i = 0; i < text.n; i++) {
+    for (size_t i = start; i < text.n; i++) {
         unsigned char c = (unsigned char)text.p[i];
         size_t n = is_escaped(c) ? 1 : 0;
 
@@ -67,22 +111,24 @@ static int write_characters(struct writer *w, struct str text)
             n = terminal_control(text, i);
         if (!n)
             continue;
-        if (buf_add(w->out, text.p + done, i - done, w->err) < 0 ||
+        if (put(w, text.p + done, i - done) < 0 ||
             write_escaped(w, (unsigned char)text.p[i + n - 1]) < 0)
             return -1;
         i += n - 1;
         done = i + 1;
     }
-    return buf_add(w->out, text.p + done, text.n - done, w->err);
+    return put(w, text.p + done, text.n - done);
 }
 
 static int write_text(struct writer *w, struct str text)
 {
-    if (!str_is_utf8(text))
+    size_t plain = plain_length(text);
+
+    if (plain < text.n && !str_is_utf8(text))
         return err_set(w->err, ERR_INVALID, "a text is not UTF-8");
-    if (buf_add_byte(w->out, '"', w->err) < 0 || write_characters(w, text) < 0)
+    if (put(w, "\"", 1) < 0 || write_characters(w, text, plain) < 0)
         return -1;
-    return buf_add_byte(w->out, '"', w->err);
+    return put(w, "\"", 1);
 }
 
 static int write_number(struct writer *w, const struct json *value)
@@ -91,22 +137,22 @@ static int write_number(struct writer *w, const struct json *value)
     int64_t whole;
 
     if (w->form != FORM_CANONICAL)
-        return buf_add_str(w->out, value->text, w->err);
+        return put(w, value->text.p, value->text.n);
     if (json_is_int(value, &whole) && (whole != 0 || value->text.n == 1))
-        return buf_add_str(w->out, value->text, w->err);
+        return put(w, value->text.p, value->text.n);
     if (json_number_canonical(value->text, text, w->err) < 0)
         return -1;
-    return buf_add_text(w->out, text, w->err);
+    return put(w, text, strlen(text));
 }
 
 static int write_line(struct writer *w)
 {
     if (w->form != FORM_PRETTY)
         return 0;
-    if (buf_add_byte(w->out, '\n', w->err) < 0)
+    if (put(w, "\n", 1) < 0)
         return -1;
     for (unsigned i = 0; i < w->level; i++)
-        if (buf_add(w->out, "  ", 2, w->err) < 0)
+        if (put(w, "  ", 2) < 0)
             return -1;
     return 0;
 }
@@ -115,7 +161,7 @@ static int write_member(struct writer *w, const struct json *member)
 {
     bool pretty = w->form == FORM_PRETTY;
 
-    if (write_text(w, member->key) < 0 || buf_add(w->out, ": ", pretty ? 2 : 1, w->err) < 0)
+    if (write_text(w, member->key) < 0 || put(w, ": ", pretty ? 2 : 1) < 0)
         return -1;
     return write_value(w, member);
 }
@@ -123,7 +169,7 @@ static int write_member(struct writer *w, const struct json *member)
 /* What separates one item from the one before it. */
 static int write_separator(struct writer *w, bool first)
 {
-    if (!first && buf_add_byte(w->out, ',', w->err) < 0)
+    if (!first && put(w, ",", 1) < 0)
         return -1;
     return write_line(w);
 }
@@ -154,7 +200,8 @@ static int write_sorted(struct writer *w, const struct json *object)
     for (size_t i = 0; i < object->n; i++) {
         const struct json *member = members[i].json;
 
-        if (i && str_eq(members[i - 1].json->key, member->key))
+        if (i && members[i - 1].prefix == members[i].prefix &&
+            str_eq(members[i - 1].json->key, member->key))
             return json_refuse_duplicate(member, w->err);
         if (write_separator(w, i == 0) < 0 || write_member(w, member) < 0)
             return -1;
@@ -167,7 +214,7 @@ static int write_container(struct writer *w, const struct json *container)
     bool object = container->kind == JSON_OBJECT;
     bool sorted = object && w->form == FORM_CANONICAL;
 
-    if (buf_add_byte(w->out, object ? '{' : '[', w->err) < 0)
+    if (put(w, object ? "{" : "[", 1) < 0)
         return -1;
     if (container->n) {
         w->level++;
@@ -177,16 +224,16 @@ static int write_container(struct writer *w, const struct json *container)
         if (write_line(w) < 0)
             return -1;
     }
-    return buf_add_byte(w->out, object ? '}' : ']', w->err);
+    return put(w, object ? "}" : "]", 1);
 }
 
 static int write_value(struct writer *w, const struct json *value)
 {
     switch (value->kind) {
     case JSON_NULL:
-        return buf_add(w->out, "null", 4, w->err);
+        return put(w, "null", 4);
     case JSON_BOOL:
-        return buf_add_text(w->out, value->boolean ? "true" : "false", w->err);
+        return value->boolean ? put(w, "true", 4) : put(w, "false", 5);
     case JSON_NUMBER:
         return write_number(w, value);
     case JSON_STRING:
@@ -203,13 +250,13 @@ static int write_form(enum form form, const struct json *value, struct buf *out,
 {
     struct writer w = {.out = out, .err = err, .form = form};
     size_t before = out->n;
+    int failed = write_value(&w, value);
 
-    if (write_value(&w, value) == 0)
-        return 0;
-    out->n = before;
+    if (failed < 0)
+        out->n = before;
     if (out->p)
-        out->p[before] = '\0';
-    return -1;
+        out->p[out->n] = '\0';
+    return failed;
 }
 
 int json_canonical(const struct json *value, struct buf *out, struct err *err)

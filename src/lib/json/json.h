@@ -38,7 +38,7 @@ struct json {
 
 /* RFC 8259, strictly: UTF-8 checked, lone surrogates, duplicate keys, trailing bytes, a byte
  * order mark and anything past the ceilings of limits.h refused. On failure *where says
- * where. */
+ * where and the text says only what; ERR_LIMIT for a ceiling, ERR_INVALID for the rest. */
 int json_parse(struct arena *mem, struct str text, const struct json **out, struct mark *where,
                struct err *err) MUST_CHECK;
 
@@ -48,9 +48,11 @@ int json_parse(struct arena *mem, struct str text, const struct json **out, stru
 int yaml_parse(struct arena *mem, struct str text, const struct json **out, struct mark *where,
                struct err *err) MUST_CHECK;
 
-/* RFC 8785. Fails for numbers that are not finite doubles. */
+/* RFC 8785. Fails for numbers that are not finite doubles and for an object built with a key
+ * twice. All three refuse texts that are not UTF-8, and leave the buffer as it was on failure. */
 int json_canonical(const struct json *value, struct buf *out, struct err *err) MUST_CHECK;
-/* For people: two blanks a level, members in order of appearance. */
+/* For people: two blanks a level, members in order of appearance; characters that could drive a
+ * terminal are escaped. */
 int json_pretty(const struct json *value, struct buf *out, struct err *err) MUST_CHECK;
 /* Compact, members in order of appearance. */
 int json_compact(const struct json *value, struct buf *out, struct err *err) MUST_CHECK;
@@ -60,7 +62,8 @@ const struct json *json_get(const struct json *object, const char *key);
 /* RFC 6901, e.g. "/posture/image_digest". */
 const struct json *json_at(const struct json *root, const char *pointer);
 
-/* The value as a C type, or false when it is of another kind or out of range. */
+/* The value as a C type, or false when it is of another kind or out of range. Only a number
+ * written without point and exponent is an int. */
 bool json_is_text(const struct json *value, struct str *out);
 bool json_is_int(const struct json *value, int64_t *out); /* within ±(2^53-1) */
 bool json_is_bool(const struct json *value, bool *out);

@@ -170,6 +170,70 @@ TEST(texts_escape_only_what_must_be_escaped)
                                   "\\u009b\xc2\xa0\"");
 }
 
+/* One byte written the long way, as the rules say it. */
+static void add_escaped(struct buf *out, unsigned char c, bool for_people)
+{
+    static const char shorts[] = "\"\"\\\\\bb\tt\nn\ff\rr";
+    struct err err;
+
+    for (size_t i = 0; i < sizeof shorts - 1; i += 2)
+        if (c == (unsigned char)shorts[i]) {
+            CHECK_INT(buf_addf(out, &err, "\\%c", shorts[i + 1]), 0);
+            return;
+        }
+    if (c < 0x20 || (for_people && c == 0x7F))
+        CHECK_INT(buf_addf(out, &err, "\\u%04x", c), 0);
+    else
+        CHECK_INT(buf_add_byte(out, (char)c, &err), 0);
+}
+
+static void check_byte_at(unsigned char c, size_t at, bool for_people)
+{
+    AUTO_ARENA struct arena mem = ARENA(MIB);
+    AUTO_BUF struct buf wanted = BUF(64);
+    AUTO_BUF struct buf got = BUF(64);
+    char text[20];
+    struct err err;
+
+    memset(text, 'a', sizeof text);
+    text[at] = (char)c;
+    CHECK_INT(buf_add_byte(&wanted, '"', &err), 0);
+    for (size_t i = 0; i < sizeof text; i++)
+        add_escaped(&wanted, (unsigned char)text[i], for_people);
+    CHECK_INT(buf_add_byte(&wanted, '"', &err), 0);
+    CHECK_INT((for_people ? json_pretty : json_canonical)(
+                  json_text(&mem, (struct str){text, sizeof text}), &got, &err),
+              0);
+    CHECK_TEXT(buf_text(&got), buf_text(&wanted));
+}
+
+/* Texts are looked at eight bytes at a time; every byte must be seen in every place. */
+TEST(a_byte_is_escaped_wherever_it_stands)
+{
+    for (unsigned c = 0; c < 0x80; c++)
+        for (size_t at = 0; at < 20; at++) {
+            check_byte_at((unsigned char)c, at, false);
+            check_byte_at((unsigned char)c, at, true);
+        }
+}
+
+TEST(a_byte_that_is_not_utf8_is_refused_wherever_it_stands)
+{
+    for (unsigned c = 0x80; c < 0x100; c++)
+        for (size_t at = 0; at < 20; at++) {
+            AUTO_ARENA struct arena mem = ARENA(MIB);
+            AUTO_BUF struct buf out = BUF(64);
+            char text[20];
+            struct err err;
+
+            memset(text, 'a', sizeof text);
+            text[at] = (char)c;
+            CHECK_INT(json_canonical(json_text(&mem, (struct str){text, sizeof text}), &out, &err),
+                      -1);
+            CHECK_TEXT(err.text, "a text is not UTF-8");
+        }
+}
+
 TEST(texts_and_keys_that_are_not_utf8_are_refused)
 {
     AUTO_ARENA struct arena mem = ARENA(MIB);
