@@ -17,5 +17,5 @@
             (void)raise(SIGKILL);                                                                  \
     } while (0)
 #else
-#define CRASH_POINT(name) ((void)0)
+#define CRASH_POINT(name) ((void)(name))
 #endif

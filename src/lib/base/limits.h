@@ -30,6 +30,7 @@
 
 /* One receipt, and what a verifier accepts as one line of an export. */
 #define RECEIPT_TEXT_MAX (64 * KIB)
+#define RECEIPT_BATCH_MAX 1024 /* receipts in one transaction */
 
 /* A request. Linux allows one argument 128 KiB and all of them 2 MiB by default. */
 #define ARGV_WORDS_MAX 65536

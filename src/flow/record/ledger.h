@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* Private to flow/record: the chain in its database. */
+
+#include "flow/record/receipt.h"
+#include "lib/store/store.h"
+
+struct signers;
+
+struct record {
+    char *dir;
+    struct store *store;
+    struct signing_key *key;
+    char key_id[KEY_ID_BYTES];
+    struct signers *signers; /* made for the first batch */
+    struct statement head;
+    struct statement insert;
+    struct statement of_run;
+};
+
+int ledger_open(const char *dir, struct store **out, struct err *err) MUST_CHECK;
+
+/* The last entry, after its hash has been recomputed: a ledger whose end was changed is not
+ * written to. Only true inside the transaction it was read in. */
+int ledger_head(struct record *record, struct arena *mem, struct chain_head *out,
+                struct err *err) MUST_CHECK;
+int ledger_insert(struct record *record, const struct receipt *receipt, struct err *err) MUST_CHECK;
+
+/* What the ledger knows of a run. */
+enum run_state {
+    RUN_UNKNOWN,
+    RUN_OPEN,  /* an intent without an end */
+    RUN_ENDED, /* or denied at once */
+};
+
+/* *out_intent is the body of the receipt that opened it, parsed; NULL when unknown. */
+int ledger_run(struct record *record, struct arena *mem, const char *run_id, enum run_state *out,
+               const struct json **out_intent, struct err *err) MUST_CHECK;
+
+/* A row as it stands, borrowed until the next step. Columns: seq, receipt_id, run_id, kind, body,
+ * hash, signature. */
+#define LEDGER_ROW "seq, receipt_id, ifnull(run_id, ''), kind, body, hash, signature"
+
+struct row {
+    int64_t seq;
+    struct str receipt_id;
+    struct str run_id;
+    struct str kind;
+    struct str body;
+    struct str hash;
+    struct str signature;
+};
+
+void ledger_row(const struct statement *st, struct row *out);
+/* The row as a complete receipt; ERR_INTEGRITY when it cannot be one. */
+int ledger_row_json(struct arena *mem, const struct row *row, const struct json **out,
+                    struct err *err) MUST_CHECK;
+
+/* Reads all rows in order, in pieces: no lock is held for long, and the log can be emptied
+ * meanwhile. The visitor answers 1 to stop, -1 on failure. */
+typedef int row_visitor(void *context, const struct row *row, struct err *err);
+int ledger_each(struct record *record, row_visitor *visit, void *context,
+                struct err *err) MUST_CHECK;
+
+/* Signs many at once, on several processors. */
+void signers_free(struct signers *signers);
+void signers_sign(struct signers **signers, const struct signing_key *key, struct receipt *receipts,
+                  size_t n);

@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* What a run's receipt says. Members that do not apply are left out; docs/formats/receipt.md
+ * names them all. Arguments, environment and the particulars of a verdict stay outside: they may
+ * hold secrets, and request_hash binds them. */
+
+#include "flow/record/receipt.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "lib/base/limits.h"
+
+void receipt_done(struct receipt *receipt)
+{
+    buf_done(&receipt->body);
+}
+
+/* Counters of the kernel fit; a value that does not is cut rather than written inexactly. */
+static void put_count(struct arena *mem, struct json *object, const char *key, uint64_t value)
+{
+    json_put_int(mem, object, key, value > SEQ_MAX ? SEQ_MAX : (int64_t)value);
+}
+
+static void put_if(struct arena *mem, struct json *object, const char *key, const char *text)
+{
+    if (text && *text)
+        json_put_bytes(mem, object, key, str_of(text));
+}
+
+static const char *evidence_name(enum evidence evidence)
+{
+    switch (evidence) {
+    case EVIDENCE_NONE:
+        return "planned";
+    case EVIDENCE_CLAIMED:
+        return "claimed";
+    case EVIDENCE_OBSERVED:
+        return "observed";
+    }
+    return "planned";
+}
+
+static struct json *failed_checks(struct arena *mem, const struct checks *checks)
+{
+    struct json *names = json_array(mem);
+
+    for (size_t i = 0; i < checks->n; i++)
+        if (!checks->of[i].passed)
+            json_push(names, json_text(mem, str_of(checks->of[i].name)));
+    return names;
+}
+
+static struct json *posture_json(struct arena *mem, const struct posture *posture,
+                                 const struct checks *checks)
+{
+    struct json *json = json_object(mem);
+
+    json_put(json, "degraded", failed_checks(mem, checks));
+    put_if(mem, json, "egress_policy_hash", posture->egress_policy_hash);
+    json_put_text(mem, json, "evidence", evidence_name(posture->evidence));
+    put_if(mem, json, "image_digest", posture->image_digest);
+    put_if(mem, json, "mounts_hash", posture->mounts_hash);
+    put_if(mem, json, "preimage_hash", posture->preimage_hash);
+    put_if(mem, json, "provider_version", posture->provider_version);
+    put_if(mem, json, "resource_limits_hash", posture->resource_limits_hash);
+    put_if(mem, json, "sandbox_spec_hash", posture->sandbox_spec_hash);
+    return json;
+}
+
+/* Each limit, and by what it is held: a limit nobody holds says so. */
+static struct json *enforcement_json(struct arena *mem, const struct limits *limits)
+{
+    struct json *json = json_object(mem);
+
+    for (int kind = 0; kind < LIMIT_COUNT; kind++) {
+        const struct limit *limit = &limits->of[kind];
+        struct json *one;
+
+        if (!limit->value)
+            continue;
+        one = json_object(mem);
+        json_put_text(mem, one, "means", limit_means_name(limit->means));
+        json_put_text(mem, one, "origin", limit_origin_name(limit->origin));
+        put_count(mem, one, "value", limit->value);
+        json_put(json, limit_name((enum limit_kind)kind), one);
+    }
+    return json;
+}
+
+static void put_stream(struct arena *mem, struct json *json, const char *bytes_key,
+                       const char *hash_key, const struct stream_result *stream)
+{
+    put_count(mem, json, bytes_key, stream->bytes);
+    put_if(mem, json, hash_key, stream->hash);
+}
+
+/* Sandboxes of this version have no way out, so nothing was asked for and nothing refused. */
+static struct json *egress_json(struct arena *mem)
+{
+    struct json *json = json_object(mem);
+
+    json_put_int(mem, json, "bytes_in", 0);
+    json_put_int(mem, json, "bytes_out", 0);
+    json_put_int(mem, json, "refused", 0);
+    json_put_int(mem, json, "requests", 0);
+    return json;
+}
+
+static struct json *outcome_json(struct arena *mem, const struct outcome *outcome)
+{
+    struct json *json = json_object(mem);
+
+    put_count(mem, json, "cpu_us", outcome->cpu_us);
+    put_count(mem, json, "duration_us", outcome->duration_us);
+    json_put(json, "egress", egress_json(mem));
+    json_put_bool(mem, json, "ended", outcome->ended);
+    if (outcome->ended && outcome->signal == 0)
+        json_put_int(mem, json, "exit_code", outcome->exit_code);
+    put_if(mem, json, "failure", outcome->failure);
+    json_put_bool(mem, json, "oom_killed", outcome->oom_killed);
+    put_if(mem, json, "output_hash", outcome->output_hash);
+    put_count(mem, json, "peak_memory_bytes", outcome->peak_memory_bytes);
+    json_put_int(mem, json, "signal", outcome->signal);
+    json_put_bool(mem, json, "started", outcome->started);
+    put_stream(mem, json, "stderr_bytes", "stderr_hash", &outcome->err);
+    put_count(mem, json, "stdin_bytes", outcome->stdin_bytes);
+    put_if(mem, json, "stdin_hash", outcome->stdin_hash);
+    put_stream(mem, json, "stdout_bytes", "stdout_hash", &outcome->out);
+    json_put_bool(mem, json, "timed_out", outcome->timed_out);
+    json_put_bool(mem, json, "truncated", outcome->out.truncated || outcome->err.truncated);
+    return json;
+}
+
+static const char *status_of(enum verdict_kind verdict)
+{
+    switch (verdict) {
+    case VERDICT_DENY:
+        return "DENIED";
+    case VERDICT_ASK:
+        return "PENDING";
+    case VERDICT_ALLOW:
+        return "APPROVED";
+    }
+    return "DENIED";
+}
+
+static void put_decision(struct arena *mem, const struct run *run, struct json *json,
+                         enum reason reason)
+{
+    json_put_text(mem, json, "decision_id", run->decision_id);
+    put_if(mem, json, "policy_hash", run->policy_hash);
+    json_put_text(mem, json, "reason_code", reason_code(reason));
+    put_if(mem, json, "rule", run->verdict.rule);
+    if (run->verdict.line)
+        json_put_int(mem, json, "rule_line", run->verdict.line);
+    json_put_text(mem, json, "status", status_of(run->verdict.kind));
+    json_put_text(mem, json, "verdict", verdict_name(run->verdict.kind));
+}
+
+static void put_names(struct arena *mem, const struct run *run, struct json *json)
+{
+    json_put_text(mem, json, "effect_id", run->effect_id);
+    put_if(mem, json, "principal", run->action.principal);
+    put_if(mem, json, "provider", run->action.provider);
+    put_if(mem, json, "request_hash", run->action.request_hash);
+    json_put_text(mem, json, "run_id", run->id);
+    json_put_text(mem, json, "sandbox_id", run->sandbox_id);
+    json_put_text(mem, json, "session_id", run->session_id);
+    put_if(mem, json, "tenant", run->action.tenant);
+    if (run->action.provider && strcmp(run->action.provider, "mock") == 0) {
+        json_put_text(mem, json, "isolation", "none");
+        json_put_bool(mem, json, "mock", true);
+    }
+}
+
+static void put_enforcement(struct arena *mem, const struct run *run, struct json *json,
+                            const struct posture *posture)
+{
+    struct json *limits = enforcement_json(mem, &run->plan.limits);
+
+    if (posture->preimage_hash[0] || run->checks.n)
+        json_put(json, "posture", posture_json(mem, posture, &run->checks));
+    if (limits->n)
+        json_put(json, "limits", limits);
+}
+
+static const char *kind_of(enum verdict_kind verdict, enum receipt_role role)
+{
+    if (verdict != VERDICT_ALLOW)
+        return "denial";
+    return role == ROLE_OPENS ? "intent" : "outcome";
+}
+
+void receipt_of_run(struct arena *mem, const struct run *run, enum receipt_role role,
+                    struct receipt *out)
+{
+    bool opens = role == ROLE_OPENS;
+    enum reason reason = run->verdict.reason;
+    struct json *json = json_object(mem);
+
+    /* How it ended says more than why it was allowed. */
+    if (!opens && run->verdict.kind == VERDICT_ALLOW && run->outcome.reason != REASON_NONE)
+        reason = run->outcome.reason;
+    put_names(mem, run, json);
+    put_decision(mem, run, json, reason);
+    put_enforcement(mem, run, json, opens ? &run->planned : &run->observed);
+    if (!opens) {
+        json_put_text(mem, json, "intent_id", run->intent.id);
+        if (run->verdict.kind == VERDICT_ALLOW)
+            json_put(json, "outcome", outcome_json(mem, &run->outcome));
+    }
+    *out = (struct receipt){.role = role,
+                            .kind = kind_of(run->verdict.kind, role),
+                            .run_id = run->id,
+                            .json = json,
+                            .body = BUF(RECEIPT_TEXT_MAX)};
+}
+
+/* What an abandoned run's outcome has of its own; everything else is as the intent said. The
+ * posture is left out: what was planned has not been observed. */
+static bool is_own_member(struct str key)
+{
+    static const char *const own[] = {
+        "key_id",      "kind",       "lamport_clock", "posture",   "prev_hash",
+        "reason_code", "receipt_id", "seq",           "timestamp", "v"};
+
+    for (size_t i = 0; i < COUNT(own); i++)
+        if (str_is(key, own[i]))
+            return true;
+    return false;
+}
+
+void receipt_of_abandoned(struct arena *mem, const struct json *intent, struct receipt *out)
+{
+    struct json *json = json_object(mem);
+    struct json *outcome = json_object(mem);
+    struct str text = {0};
+
+    json_each(member, intent) if (!is_own_member(member->key)) json_copy_member(mem, json, member);
+    if (json_is_text(json_get(intent, "receipt_id"), &text))
+        json_put_text(mem, json, "intent_id", arena_text(mem, text));
+    json_put_bool(mem, outcome, "ended", false);
+    json_put(json, "outcome", outcome);
+    json_put_text(mem, json, "reason_code", reason_code(REASON_RUN_ABANDONED));
+    text = (struct str){0};
+    (void)json_is_text(json_get(intent, "run_id"), &text); /* the ledger found it by that name */
+    *out = (struct receipt){.role = ROLE_CLOSES,
+                            .kind = "outcome",
+                            .run_id = arena_text(mem, text),
+                            .json = json,
+                            .body = BUF(RECEIPT_TEXT_MAX)};
+}
+
+void receipt_hash(struct str body, struct hash *out)
+{
+    struct hasher h;
+
+    hasher_init(&h);
+    hasher_add(&h, RECEIPT_DOMAIN, sizeof RECEIPT_DOMAIN); /* with its NUL */
+    hasher_add(&h, body.p, body.n);
+    hasher_end(&h, out);
+}
+
+int receipt_seal(struct arena *mem, const char *key_id, struct chain_head *head,
+                 struct receipt *receipt, struct err *err)
+{
+    struct receipt_ref *ref = &receipt->ref;
+    struct json *json = receipt->json;
+    char prev_hash[HASH_TEXT_BYTES];
+
+    if (head->seq >= (uint64_t)SEQ_MAX || head->lamport_clock >= (uint64_t)SEQ_MAX)
+        return err_set(err, ERR_LIMIT, "the ledger has no numbers left");
+    ref->seq = head->seq + 1;
+    ref->lamport_clock = head->lamport_clock + 1;
+    id_new(ref->id);
+    clock_timestamp(ref->timestamp);
+    hash_text(&head->hash, prev_hash);
+
+    json_put_text(mem, json, "key_id", key_id);
+    json_put_text(mem, json, "kind", receipt->kind);
+    json_put_int(mem, json, "lamport_clock", (int64_t)ref->lamport_clock);
+    json_put_text(mem, json, "prev_hash", prev_hash);
+    json_put_text(mem, json, "receipt_id", ref->id);
+    json_put_int(mem, json, "seq", (int64_t)ref->seq);
+    json_put_text(mem, json, "timestamp", ref->timestamp);
+    json_put_int(mem, json, "v", RECEIPT_VERSION);
+    if (json_canonical(json, &receipt->body, err) < 0)
+        return err_in(err, "writing a receipt");
+    receipt_hash(buf_str(&receipt->body), &receipt->hash);
+    hash_text(&receipt->hash, ref->hash);
+    *head = (struct chain_head){ref->seq, ref->lamport_clock, receipt->hash};
+    return 0;
+}
+
+void receipt_complete(struct arena *mem, struct json *body, const struct hash *hash,
+                      const struct signature *signature)
+{
+    char hash_hex[HASH_TEXT_BYTES];
+    char signature_hex[2 * SIGNATURE_BYTES + 1];
+
+    hash_text(hash, hash_hex);
+    hex_encode(signature->b, sizeof signature->b, signature_hex);
+    json_put_text(mem, body, "hash", hash_hex);
+    json_put_text(mem, body, "signature", signature_hex);
+}

@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "flow/record/record.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "flow/record/ledger.h"
+#include "lib/base/crash.h"
+#include "lib/base/io.h"
+#include "lib/base/limits.h"
+
+#define SPARE_BYTES (256 * KIB) /* a closing receipt needs a tenth of it */
+
+static char *path_in(const char *dir, const char *name)
+{
+    char *path = NULL;
+
+    return asprintf(&path, "%s/%s", dir, name) < 0 ? NULL : path;
+}
+
+/* The public half beside the key, for people; nothing here reads it again. */
+static int publish_key(const struct record *record, struct err *err)
+{
+    AUTO_FREE char *path = path_in(record->dir, "receipts.pub");
+    char pem[PUBLIC_KEY_PEM_BYTES];
+
+    if (path && access(path, F_OK) == 0)
+        return 0;
+    public_key_pem(signing_key_public(record->key), pem);
+    return path ? file_replace(path, pem, strlen(pem), 0644, err)
+                : err_os(err, "naming the public key");
+}
+
+/* Without room for it there is also none for an intent, and that is reported there. */
+static void set_aside_room(const struct record *record)
+{
+    AUTO_FREE char *path = path_in(record->dir, "receipts.spare");
+    AUTO_FD int fd = -1;
+    struct stat st;
+
+    if (!path || (lstat(path, &st) == 0 && st.st_size >= (off_t)SPARE_BYTES))
+        return;
+    fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (fd >= 0 && posix_fallocate(fd, 0, SPARE_BYTES) != 0)
+        (void)unlink(path);
+}
+
+static bool give_up_room(const struct record *record)
+{
+    AUTO_FREE char *path = path_in(record->dir, "receipts.spare");
+
+    return path && unlink(path) == 0;
+}
+
+/* Not being allowed to write here is a fault of the installation, not a denial of the run. */
+static int not_available(struct err *err)
+{
+    if (err->code == ERR_FORBIDDEN || err->code == ERR_NOT_FOUND)
+        err->code = ERR_UNAVAILABLE;
+    return -1;
+}
+
+int record_open(const char *state_dir, struct record **out, struct err *err)
+{
+    AUTO(record) struct record *record = xcalloc(1, sizeof *record);
+    AUTO_FREE char *key_path = path_in(state_dir, "receipts.key");
+
+    record->dir = xstrdup(state_dir);
+    if (!key_path)
+        return err_os(err, "naming the signing key");
+    if (signing_key_open(key_path, &record->key, err) < 0)
+        return not_available(err);
+    key_id(signing_key_public(record->key), record->key_id);
+    if (publish_key(record, err) < 0 || ledger_open(state_dir, &record->store, err) < 0)
+        return not_available(err);
+    CRASH_POINT("ledger-opened");
+    set_aside_room(record);
+    *out = TAKE(record);
+    return 0;
+}
+
+void record_free(struct record *record)
+{
+    if (!record)
+        return;
+    signers_free(record->signers);
+    statement_done(&record->head);
+    statement_done(&record->insert);
+    statement_done(&record->of_run);
+    store_free(record->store);
+    signing_key_free(record->key);
+    free(record->dir);
+    free(record);
+}
+
+int record_own_key(const char *state_dir, struct public_key *out, struct err *err)
+{
+    AUTO(signing_key) struct signing_key *key = NULL;
+    AUTO_FREE char *path = path_in(state_dir, "receipts.key");
+
+    if (!path || access(path, F_OK) < 0)
+        return err_set(err, ERR_NOT_FOUND, "there is no key in %s", state_dir);
+    if (signing_key_open(path, &key, err) < 0)
+        return -1;
+    *out = *signing_key_public(key);
+    return 0;
+}
+
+/* A closing receipt needs an intent that is still open, and says which. */
+static int check_open(struct record *record, struct arena *mem, const char *run_id, struct err *err)
+{
+    const struct json *intent = NULL;
+    enum run_state state = RUN_UNKNOWN;
+
+    if (ledger_run(record, mem, run_id, &state, &intent, err) < 0)
+        return -1;
+    switch (state) {
+    case RUN_UNKNOWN:
+        return err_set(err, ERR_NOT_FOUND, "the ledger knows no run %s", run_id);
+    case RUN_ENDED:
+        return err_set(err, ERR_CONFLICT, "the run %s has ended already", run_id);
+    case RUN_OPEN:
+        break;
+    }
+    return 0;
+}
+
+static int seal_all(struct record *record, struct arena *mem, struct receipt *receipts, size_t n,
+                    struct err *err)
+{
+    struct chain_head head;
+
+    if (ledger_head(record, mem, &head, err) < 0)
+        return -1;
+    for (size_t i = 0; i < n; i++)
+        if (receipt_seal(mem, record->key_id, &head, &receipts[i], err) < 0)
+            return -1;
+    signers_sign(&record->signers, record->key, receipts, n);
+    return 0;
+}
+
+static int insert_all(struct record *record, const struct receipt *receipts, size_t n,
+                      struct err *err)
+{
+    for (size_t i = 0; i < n; i++)
+        if (ledger_insert(record, &receipts[i], err) < 0)
+            return -1;
+    return 0;
+}
+
+/* Within one immediate transaction, so that the head that is read is the head that is followed,
+ * whoever else writes. Receipts are durable when this returns 0 and nowhere otherwise. */
+static int append(struct record *record, struct arena *mem, struct receipt *receipts, size_t n,
+                  struct err *err)
+{
+    AUTO_TRANSACTION struct transaction t = {0};
+    bool closes = receipts[0].role == ROLE_CLOSES;
+
+    CRASH_POINT(closes ? "closing-before" : "opening-before");
+    if (transaction_begin(record->store, &t, err) < 0)
+        return -1;
+    CRASH_POINT(closes ? "closing-locked" : "opening-locked");
+    for (size_t i = 0; i < n; i++)
+        if (receipts[i].role == ROLE_CLOSES && check_open(record, mem, receipts[i].run_id, err) < 0)
+            return -1;
+    if (seal_all(record, mem, receipts, n, err) < 0 || insert_all(record, receipts, n, err) < 0)
+        return -1;
+    CRASH_POINT(closes ? "closing-inserted" : "opening-inserted");
+    if (transaction_commit(&t, err) < 0)
+        return -1;
+    CRASH_POINT(closes ? "closing-committed" : "opening-committed");
+    return 0;
+}
+
+static int append_entries(struct record *record, const struct record_entry *entries, size_t n,
+                          struct receipt *receipts, struct err *err)
+{
+    AUTO_ARENA struct arena mem = ARENA(RECEIPT_MEMORY_MAX);
+    int failed;
+
+    for (size_t i = 0; i < n; i++)
+        receipt_of_run(&mem, entries[i].run, entries[i].closing ? ROLE_CLOSES : ROLE_OPENS,
+                       &receipts[i]);
+    failed = append(record, &mem, receipts, n, err);
+    for (size_t i = 0; i < n; i++) {
+        struct run *run = entries[i].run;
+
+        if (failed == 0)
+            *(entries[i].closing ? &run->closing : &run->intent) = receipts[i].ref;
+        receipt_done(&receipts[i]);
+    }
+    return failed;
+}
+
+int record_append_many(struct record *record, const struct record_entry *entries, size_t n,
+                       struct err *err)
+{
+    AUTO_FREE struct receipt *receipts = NULL;
+
+    assert(n <= RECEIPT_BATCH_MAX);
+    if (n == 0)
+        return 0;
+    receipts = xcalloc(n, sizeof *receipts);
+    return append_entries(record, entries, n, receipts, err);
+}
+
+int record_intent(struct record *record, struct run *run, struct err *err)
+{
+    struct receipt receipt;
+
+    return append_entries(record, &(struct record_entry){run, false}, 1, &receipt, err);
+}
+
+int record_close(struct record *record, struct run *run, struct err *err)
+{
+    const struct record_entry entry = {run, true};
+    struct receipt receipt;
+    int failed = append_entries(record, &entry, 1, &receipt, err);
+
+    /* The run has happened; its end must be told even on a full disk. */
+    if (failed < 0 && err->code == ERR_LIMIT && give_up_room(record))
+        failed = append_entries(record, &entry, 1, &receipt, err);
+    return failed;
+}
+
+static int append_abandoned(struct record *record, struct arena *mem, const char *run_id,
+                            struct err *err)
+{
+    const struct json *intent = NULL;
+    enum run_state state = RUN_UNKNOWN;
+    struct receipt receipt;
+    int failed;
+
+    if (ledger_run(record, mem, run_id, &state, &intent, err) < 0)
+        return -1;
+    if (state == RUN_UNKNOWN)
+        return err_set(err, ERR_NOT_FOUND, "the ledger knows no run %s", run_id);
+    if (state == RUN_ENDED)
+        return 0;
+    receipt_of_abandoned(mem, intent, &receipt);
+    failed = append(record, mem, &receipt, 1, err);
+    receipt_done(&receipt);
+    return failed;
+}
+
+int record_abandoned(struct record *record, const char *run_id, struct err *err)
+{
+    AUTO_ARENA struct arena mem = ARENA(RECEIPT_MEMORY_MAX);
+    int failed = append_abandoned(record, &mem, run_id, err);
+
+    if (failed < 0 && err->code == ERR_LIMIT && give_up_room(record))
+        failed = append_abandoned(record, &mem, run_id, err);
+    /* Between looking and writing somebody else may have ended it: just as well. */
+    return failed < 0 && err->code == ERR_CONFLICT ? 0 : failed;
+}
+
+int record_rehearse(struct record *record, struct run *run, struct err *err)
+{
+    AUTO_ARENA struct arena mem = ARENA(RECEIPT_MEMORY_MAX);
+    struct chain_head head = {0};
+    struct receipt receipt;
+    int failed;
+
+    receipt_of_run(&mem, run, ROLE_OPENS, &receipt);
+    failed = receipt_seal(&mem, record->key_id, &head, &receipt, err);
+    if (failed == 0) {
+        signing_key_sign(record->key, &receipt.hash, &receipt.signature);
+        run->intent = receipt.ref;
+    }
+    receipt_done(&receipt);
+    return failed;
+}
