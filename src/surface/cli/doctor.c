@@ -62,6 +62,7 @@ static void put_finding(struct invocation *inv, const struct finding *f, struct 
 int run_doctor(struct invocation *inv)
 {
     struct json *list = json_array(&inv->mem);
+    struct json *providers = json_array(&inv->mem);
     struct json *answer = json_object(&inv->mem);
     const char *area = "";
     bool usable = true;
@@ -79,8 +80,12 @@ int run_doctor(struct invocation *inv)
         area = f.area;
         print_finding(inv, &f);
     }
+#ifdef CLI_HAS_PROVIDERS
+    usable = show_providers(inv, providers) && usable;
+#endif
     json_put_bool(&inv->mem, answer, "usable", usable);
     json_put(answer, "findings", list);
+    json_put(answer, "providers", providers);
     if (inv->json)
         (void)cli_json(inv, answer);
     return usable ? 0 : cli_status(inv, ERR_UNAVAILABLE);

@@ -7,6 +7,7 @@
 
 struct invocation;
 struct finding;
+struct json;
 
 /* Zero is the closed side. */
 enum finding_result {
@@ -35,6 +36,10 @@ void look_at_cpu(struct invocation *inv, struct finding *out);
 void look_at_state(struct invocation *inv, struct finding *out);
 void look_at_key(struct invocation *inv, struct finding *out);
 void look_at_ledger(struct invocation *inv, struct finding *out);
+
+/* Prints what each provider can enforce here, or adds it to the list; false when one cannot be
+ * used. */
+bool show_providers(struct invocation *inv, struct json *list);
 
 void finding_good(struct finding *out, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* What is the case, then what to do. */
