@@ -16,6 +16,13 @@
 #define COMPILER "gcc " __VERSION__
 #endif
 
+/* Whether BRIG_CRASH_AT ends the program at named points: builds for tests only. */
+#ifdef BRIG_CRASH_POINTS
+#define HAS_CRASH_POINTS true
+#else
+#define HAS_CRASH_POINTS false
+#endif
+
 static const struct {
     const char *name;
     const char *version;
@@ -31,6 +38,8 @@ int run_version(struct invocation *inv)
         (void)fprintf(inv->out, "built with %s, %s", COMPILER, BUILD_LINKAGE);
         for (size_t i = 0; i < COUNT(libraries); i++)
             (void)fprintf(inv->out, ", %s %s", libraries[i].name, libraries[i].version);
+        if (HAS_CRASH_POINTS)
+            (void)fprintf(inv->out, ", with crash points");
         (void)fputc('\n', inv->out);
         return 0;
     }
@@ -40,6 +49,7 @@ int run_version(struct invocation *inv)
     json_put_text(&inv->mem, answer, "build", BUILD_ID);
     json_put_text(&inv->mem, answer, "compiler", COMPILER);
     json_put_text(&inv->mem, answer, "linkage", BUILD_LINKAGE);
+    json_put_bool(&inv->mem, answer, "crash_points", HAS_CRASH_POINTS);
     for (size_t i = 0; i < COUNT(libraries); i++)
         json_put_text(&inv->mem, libs, libraries[i].name, libraries[i].version);
     json_put(answer, "libraries", libs);
