@@ -46,11 +46,9 @@ bool json_number_is_finite(struct str number)
 static bool reads_back(struct decimal d, double value)
 {
     char text[JSON_NUMBER_BYTES];
-    double back;
 
     (void)snprintf(text, sizeof text, "%" PRIu64 "e%d", d.digits, d.exponent);
-    back = strtod(text, NULL);
-    return memcmp(&back, &value, sizeof back) == 0;
+    return strtod(text, NULL) == value;
 }
 
 /* The decimal of this many digits nearest to the value. */
@@ -62,7 +60,7 @@ static struct decimal nearest(double value, int digits)
 
     (void)snprintf(text, sizeof text, "%.*e", digits - 1, value);
     exponent = strchr(text, 'e');
-    d.exponent = atoi(exponent + 1) - (digits - 1);
+    d.exponent = (int)strtol(exponent + 1, NULL, 10) - (digits - 1);
     *exponent = '\0';
     if (digits > 1)
         memmove(text + 1, text + 2, strlen(text + 2) + 1); /* the decimal point */

@@ -208,7 +208,7 @@ static int refuse_syntax(struct reader *r)
 {
     const char *problem = r->parser.problem;
     yaml_mark_t at = r->parser.problem_mark;
-    const char *p;
+    char found = '\0';
 
     if (r->parser.error == YAML_MEMORY_ERROR || !problem)
         return refuse(r, at, ERR_LIMIT, "not enough memory to read this");
@@ -216,9 +216,9 @@ static int refuse_syntax(struct reader *r)
     if (strcmp(problem, "found unexpected end of stream") == 0)
         at = r->parser.context_mark;
     (void)mark_of(r, at);
-    p = r->cursor.p;
-    return refuse(r, at, ERR_INVALID, "%s",
-                  explain_problem(problem, p < r->text.p + r->text.n ? *p : '\0'));
+    if (r->cursor.p < r->text.p + r->text.n)
+        found = *r->cursor.p;
+    return refuse(r, at, ERR_INVALID, "%s", explain_problem(problem, found));
 }
 
 static int next_event(struct reader *r, yaml_event_t *out)

@@ -275,7 +275,8 @@ TEST(a_long_duplicate_key_is_shown_in_part)
     char message[128];
 
     memset(key, 'k', sizeof key - 1);
-    memcpy(key + 63, "\xc3\xa9", 2); /* the cut must not divide a character */
+    key[63] = '\xc3'; /* the cut must not divide a character */
+    key[64] = '\xa9';
     (void)snprintf(text, sizeof text, "{\"%s\":1,\"%s\":2}", key, key);
     (void)snprintf(message, sizeof message, "duplicate key \"%.63s...\"", key);
     CHECK_INT(read_json(&mem, str_of(text), &value, &where, &err), -1);

@@ -131,10 +131,11 @@ TEST(numbers_are_printed_like_ecmascript)
 
 TEST(a_number_of_a_thousand_digits_is_rounded_once)
 {
+    const struct str whole = STR_LIT("9007199254740993.");
     char text[1100];
 
     memset(text, '0', sizeof text);
-    memcpy(text, "9007199254740993.", 17);
+    memcpy(text, whole.p, whole.n);
     memcpy(text + sizeof text - 2, "1", 2); /* just above half way */
     check_canonical(str_of(text), "9007199254740994");
 }
