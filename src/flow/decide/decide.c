@@ -12,11 +12,13 @@
  * A script given to an interpreter is an argument like others, so an allow rule need not name it
  * once more; but a shell is allowed only by a rule without wildcards. Deny and ask rules that
  * match inside hold in every case. */
+#include "flow/decide/decide.h"
+
+#include <string.h>
+
 #include "flow/decide/carrier.h"
 #include "flow/decide/policy.h"
 #include "lib/base/limits.h"
-
-#include <string.h>
 
 #define CARRIER_DEPTH_MAX 8
 #define SCAN_WORDS_MAX 256
