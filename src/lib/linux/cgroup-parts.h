@@ -27,8 +27,12 @@ struct cgroup_layout {
 int cgroup_layout_parse(struct str self_cgroup, struct str mountinfo, struct cgroup_layout *out,
                         struct err *err) MUST_CHECK;
 
-/* The directory of our own group; false when no mount shows it (or it is absurdly deep). */
-bool cgroup_own_dir(const struct cgroup_hierarchy *hierarchy, char out[CGROUP_PATH_BYTES]);
+/* The directory of our own group, of which *mount_n bytes are the mount point; false when no
+ * mount shows it (or it is absurdly deep). */
+bool cgroup_own_dir(const struct cgroup_hierarchy *hierarchy, char out[CGROUP_PATH_BYTES],
+                    size_t *mount_n);
+
+bool cgroup_list_has(struct str list, char separator, struct str word);
 
 /* The line of /proc/PID/cgroup that belongs to the tree: is its group ours or below ours? */
 bool cgroup_line_within(struct str proc_cgroup, const struct cgroup_tree *tree, const char *name);
@@ -42,6 +46,9 @@ int cgroup_tree_for(const struct cgroup_host *host, enum cgroup_power power);
 /* The whole file, NUL-terminated. */
 int cgroup_file_read(int dir_fd, const char *file, char out[CGROUP_TEXT_BYTES],
                      struct err *err) MUST_CHECK;
+
+/* A write that helps but may fail, on older kernels for one. */
+bool cgroup_try_write(int dir_fd, const char *file, const char *text);
 
 /* Puts limits into a v2 directory's reach: vacates it if need be and enables what is missing. */
 int cgroup_tree_prepare(const struct cgroup_tree *tree, struct err *err) MUST_CHECK;
