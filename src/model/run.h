@@ -85,7 +85,9 @@ enum mount_kind {
     MOUNT_LAYER,    /* a folder of the run's own writable layer, on disk */
     MOUNT_READONLY, /* something below an earlier mount, made read-only in place */
     MOUNT_MASK,     /* something below an earlier mount, covered by nothing */
+    MOUNT_NESTED,   /* came along with an earlier bind */
     MOUNT_SYMLINK,  /* not a mount: a link made in the root */
+    MOUNT_FOLDER,   /* not a mount: an empty folder made in the root */
     MOUNT_FILE,     /* not a mount: a small file made in the root */
 };
 
@@ -95,7 +97,8 @@ struct plan_mount {
     enum mount_access access;
     bool noexec;
     bool from_user;     /* asked for by flag or policy, not part of the host root */
-    bool is_file;       /* BIND: the source is no directory */
+    bool is_file;       /* BIND, MASK: it is no directory */
+    bool is_device;     /* BIND: a device node that must work */
     const char *source; /* BIND: host path; LAYER: name in the layer; SYMLINK: target; FILE: text */
     const char *target; /* absolute, inside */
     uint64_t device;    /* BIND: identity of the source that was validated */

@@ -327,6 +327,8 @@ static int attach(struct box *box, int root_fd, uint32_t i, struct err *err)
     switch ((enum mount_kind)mount->kind) {
     case MOUNT_SYMLINK:
         return make_link(root_fd, target, plan_text(box->plan, mount->source), err);
+    case MOUNT_FOLDER:
+        return make_target(root_fd, mount, target, &target_fd, err);
     case MOUNT_FILE:
         return make_file(root_fd, target, plan_text(box->plan, mount->source), err);
     case MOUNT_TMPFS:
@@ -341,6 +343,8 @@ static int attach(struct box *box, int root_fd, uint32_t i, struct err *err)
     case MOUNT_BIND:
     case MOUNT_LAYER:
         break;
+    case MOUNT_NESTED:
+        return 0; /* is there already */
     case MOUNT_READONLY:
     case MOUNT_MASK:
         return 0; /* needs what it masks: done once the root is in place */

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "flow/equip/equip.h"
+
+#include "flow/equip/parts.h"
+#include "lib/base/limits.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#define HOSTNAME "sandbox"
+#define INSIDE_ID 1000U
+
+int equip_open(const char *state_dir, const char *profile_path, struct equip **out, struct err *err)
+{
+    AUTO(equip) struct equip *equip = xcalloc(1, sizeof *equip);
+
+    equip->mem = ARENA(POLICY_MEMORY_MAX);
+    equip->state_dir = arena_text(&equip->mem, str_of(state_dir));
+    if (profile_path && profile_open(&equip->mem, profile_path, &equip->profile, err) < 0)
+        return -1;
+    *out = TAKE(equip);
+    return 0;
+}
+
+void equip_free(struct equip *equip)
+{
+    if (!equip)
+        return;
+    arena_done(&equip->mem);
+    free(equip);
+}
+
+const char *equip_provider(const struct equip *equip)
+{
+    return equip->profile.provider;
+}
+
+int refuse(struct run *run, enum reason reason, const char *fmt, ...)
+{
+    char text[512];
+    va_list args;
+
+    va_start(args, fmt);
+    (void)vsnprintf(text, sizeof text, fmt, args);
+    va_end(args);
+    run->verdict = (struct verdict){
+        .kind = VERDICT_DENY, .reason = reason, .text = arena_text(&run->mem, str_of(text))};
+    return 0;
+}
+
+/* The whole environment of the command. The caller's own variables come last and win, except
+ * where they would steer the loader: those were refused by admit. */
+static void plan_environment(struct run *run)
+{
+    static const char *const base[] = {
+        "HOME=/home/sandbox", "LANG=C.UTF-8",
+        "LOGNAME=sandbox",    "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+        "SHELL=/bin/sh",      "USER=sandbox",
+    };
+    const struct words *asked = &run->action.env;
+    const char **env = arena_array(&run->mem, const char *, COUNT(base) + asked->n + 1);
+    size_t n = 0;
+
+    for (size_t i = 0; i < COUNT(base); i++) {
+        size_t name_n = strcspn(base[i], "=") + 1;
+        bool replaced = false;
+
+        for (size_t j = 0; j < asked->n; j++)
+            replaced |= strncmp(asked->v[j], base[i], name_n) == 0;
+        if (!replaced)
+            env[n++] = base[i];
+    }
+    for (size_t j = 0; j < asked->n; j++)
+        env[n++] = asked->v[j];
+    run->plan.env = (struct words){env, n};
+}
+
+static void plan_identity(struct equip *equip, struct run *run)
+{
+    const struct demand *demand = &run->demand;
+    struct plan *plan = &run->plan;
+
+    plan->image = run->action.image;
+    plan->hostname = HOSTNAME;
+    plan->inside_uid = demand->run_as_uid ? demand->run_as_uid : INSIDE_ID;
+    plan->inside_gid = demand->run_as_gid ? demand->run_as_gid : INSIDE_ID;
+    plan->provider_version_pin = equip->profile.provider_version;
+    plan->image_digest_pin = equip->profile.image_digest;
+    plan->demand_observed = equip->profile.demand_observed;
+}
+
+static int refuse_unenforceable(struct run *run)
+{
+    if (run->demand.not_enforceable)
+        return refuse(run, REASON_POLICY_NOT_ENFORCEABLE, "%s", run->demand.not_enforceable);
+    if (run->action.network == NETWORK_POLICY)
+        return refuse(run, REASON_POLICY_NOT_ENFORCEABLE,
+                      "--network policy needs network rules, which are not enforceable yet; "
+                      "run without it for no network");
+    if (strcmp(run->action.image, "host") != 0 && !run->offer.runs_nothing)
+        return refuse(run, REASON_PLAN_INVALID,
+                      "image \"%.100s\": only \"host\" is available in this version",
+                      run->action.image);
+    return 0;
+}
+
+int equip_plan(struct equip *equip, struct run *run, struct err *err)
+{
+    char digest[MODEL_HASH_BYTES];
+
+    plan_identity(equip, run);
+    plan_environment(run);
+    if (refuse_unenforceable(run) < 0 || is_refused(run))
+        return 0;
+    if (plan_limits(&equip->profile, run, err) < 0)
+        return -1;
+    if (is_refused(run))
+        return 0;
+    if (!run->offer.runs_nothing) {
+        if (plan_mounts(equip->state_dir, run, err) < 0)
+            return -1;
+        if (is_refused(run))
+            return 0;
+        if (plan_paths(run, err) < 0)
+            return -1;
+        if (is_refused(run))
+            return 0;
+    }
+    if (host_image_digest(equip->state_dir, run, digest, err) < 0)
+        return -1;
+    plan_facts(run);
+    run->intended.image_digest = arena_text(&run->mem, str_of(digest));
+    return posture_of(run, &run->intended, &run->planned, err);
+}

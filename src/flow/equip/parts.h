@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* Private to equip. */
+
+#include "flow/equip/equip.h"
+#include "lib/base/memory.h"
+#include "model/run.h"
+
+struct profile {
+    const char *provider;
+    const char *provider_version; /* exact */
+    const char *image_digest;
+    bool demand_observed;
+    struct limits limits;
+    enum limit_means least[LIMIT_COUNT]; /* MEANS_NONE: any will do */
+};
+
+struct equip {
+    struct arena mem;
+    const char *state_dir;
+    struct profile profile;
+};
+
+/* Turns the verdict into a denial. Always 0, so that a planning step can end with it. */
+int refuse(struct run *run, enum reason reason, const char *fmt, ...) PRINTF(3, 4);
+static inline bool is_refused(const struct run *run)
+{
+    return run->verdict.kind != VERDICT_ALLOW;
+}
+
+/* profile.c */
+int profile_open(struct arena *mem, const char *path, struct profile *out,
+                 struct err *err) MUST_CHECK;
+
+/* plan-limits.c */
+int plan_limits(const struct profile *profile, struct run *run, struct err *err) MUST_CHECK;
+
+/* A list of mounts or paths that grows in the run's arena. */
+struct mount_list {
+    struct plan_mount *of;
+    size_t n;
+    size_t cap;
+};
+struct plan_mount *mount_add(struct arena *mem, struct mount_list *list, enum mount_kind kind,
+                             const char *target);
+
+/* host-root.c: the machine's own system folders, read-only, and a synthetic /etc. */
+int host_root_mounts(struct run *run, struct mount_list *list, struct err *err) MUST_CHECK;
+
+/* plan-mounts.c: what the caller asked for, checked by descriptor. */
+int plan_mounts(const char *state_dir, struct run *run, struct err *err) MUST_CHECK;
+
+/* plan-paths.c: the Landlock rules. */
+int plan_paths(struct run *run, struct err *err) MUST_CHECK;
+
+/* plan-facts.c */
+void plan_facts(struct run *run);
+
+/* host-image.c: digest of what the host root is made of. */
+int host_image_digest(const char *state_dir, struct run *run, char out[MODEL_HASH_BYTES],
+                      struct err *err) MUST_CHECK;
+
+/* posture.c: the six values of the receipt's preimage. */
+int posture_of(struct run *run, const struct facts *facts, struct posture *out,
+               struct err *err) MUST_CHECK;

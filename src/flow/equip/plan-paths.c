@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* The Landlock rules of a run: what may be done beneath which path. Mounts are the first wall;
+ * these say the same again, and what filesystem_policy narrows. */
+
+#include "flow/equip/parts.h"
+
+#include <string.h>
+
+struct path_list {
+    struct plan_path *of;
+    size_t n;
+};
+
+static struct plan_path *path_add(struct path_list *list, const char *path)
+{
+    list->of[list->n] = (struct plan_path){.path = path};
+    return &list->of[list->n++];
+}
+
+static bool is_within(const char *path, const char *folder)
+{
+    size_t n = strlen(folder);
+
+    return strncmp(path, folder, n) == 0 && (path[n] == '\0' || path[n] == '/' || n == 1);
+}
+
+static bool is_covered(const struct words *folders, const char *path)
+{
+    for (size_t i = 0; i < folders->n; i++)
+        if (is_within(path, folders->v[i]))
+            return true;
+    return false;
+}
+
+/* What every program needs to start: the system's own folders, its devices, its /proc, and the
+ * folders a sandbox always has. Binds from /etc are data, not programs. */
+static void allow_base(const struct plan_mount *mount, struct path_list *list)
+{
+    struct plan_path *path;
+
+    switch (mount->kind) {
+    case MOUNT_BIND:
+        path = path_add(list, mount->target);
+        path->write = mount->access == MOUNT_RW;
+        path->device = mount->is_device;
+        path->exec = !mount->is_device && strncmp(mount->target, "/etc/", 5) != 0;
+        return;
+    case MOUNT_LAYER:
+        path = path_add(list, mount->target);
+        path->write = true;
+        path->exec = true;
+        return;
+    case MOUNT_DEVPTS:
+        path = path_add(list, mount->target);
+        path->write = true;
+        path->device = true;
+        return;
+    case MOUNT_TMPFS:
+        if (strcmp(mount->target, "/run") != 0)
+            path_add(list, mount->target)->write = true;
+        return;
+    case MOUNT_PROC:
+    case MOUNT_FOLDER:
+        (void)path_add(list, mount->target);
+        return;
+    case MOUNT_FILE:
+        (void)path_add(list, mount->target);
+        return;
+    case MOUNT_NESTED:
+    case MOUNT_READONLY:
+    case MOUNT_MASK:
+    case MOUNT_SYMLINK:
+        return;
+    }
+}
+
+/* A mount the caller asked for must be within what the policy lists. */
+static int check_listed(struct run *run, const struct plan_mount *mount)
+{
+    const struct demand *demand = &run->demand;
+    bool write = mount->access == MOUNT_RW;
+    bool workdir = demand->include_workdir && is_within(mount->target, run->plan.workdir);
+
+    if (workdir || is_covered(&demand->read_write, mount->target) ||
+        (!write && is_covered(&demand->read_only, mount->target)))
+        return 0;
+    return refuse(run, REASON_MOUNT_FORBIDDEN,
+                  "mount target %.200s: filesystem_policy lists it neither as read_write%s; add it "
+                  "there or mount it elsewhere",
+                  mount->target, write ? "" : " nor as read_only");
+}
+
+/* Whether a path of the policy exists inside: at or below something the plan puts there. */
+static bool exists_inside(const struct run *run, const char *path)
+{
+    const struct plan_mount *best = NULL;
+    const char *source;
+
+    for (size_t i = 0; i < run->plan.mount_n; i++) {
+        const struct plan_mount *mount = &run->plan.mounts[i];
+
+        if (is_within(mount->target, path) || strcmp(path, "/") == 0)
+            return true;
+        if (is_within(path, mount->target) &&
+            (!best || strlen(mount->target) > strlen(best->target)))
+            best = mount;
+    }
+    if (!best || best->kind == MOUNT_FILE || best->kind == MOUNT_FOLDER ||
+        best->kind == MOUNT_LAYER || best->kind == MOUNT_TMPFS)
+        return false;
+    source = best->kind == MOUNT_BIND ? best->source : best->target;
+    if (strlen(source) + strlen(path) >= 4096)
+        return false;
+    {
+        char on_host[8192];
+
+        (void)strcpy(on_host, source);
+        (void)strcat(on_host, path + strlen(best->target));
+        return access(on_host, F_OK) == 0;
+    }
+}
+
+static int allow_listed(struct run *run, const struct words *paths, bool write,
+                        struct path_list *list)
+{
+    for (size_t i = 0; i < paths->n; i++) {
+        struct plan_path *path;
+
+        if (!exists_inside(run, paths->v[i])) {
+            if (run->demand.landlock_best_effort)
+                continue;
+            return refuse(run, REASON_POLICY_NOT_ENFORCEABLE,
+                          "filesystem_policy lists %.300s, which does not exist in the sandbox; "
+                          "remove it, mount it, or set landlock.compatibility: best_effort",
+                          paths->v[i]);
+        }
+        path = path_add(list, paths->v[i]);
+        path->write = write;
+        path->exec = true;
+    }
+    return 0;
+}
+
+static int allow_policy(struct run *run, struct path_list *list)
+{
+    for (size_t i = 0; i < run->plan.mount_n; i++) {
+        const struct plan_mount *mount = &run->plan.mounts[i];
+
+        if (!mount->from_user)
+            allow_base(mount, list);
+        else if (check_listed(run, mount) < 0 || is_refused(run))
+            return 0;
+    }
+    if (run->demand.include_workdir) {
+        struct plan_path *path = path_add(list, run->plan.workdir);
+
+        path->write = true;
+        path->exec = true;
+    }
+    if (allow_listed(run, &run->demand.read_only, false, list) < 0 || is_refused(run))
+        return 0;
+    return allow_listed(run, &run->demand.read_write, true, list);
+}
+
+int plan_paths(struct run *run, struct err *err)
+{
+    const struct demand *demand = &run->demand;
+    size_t most = run->plan.mount_n + demand->read_only.n + demand->read_write.n + 2;
+    struct path_list list = {arena_array(&run->mem, struct plan_path, most), 0};
+
+    (void)err;
+    path_add(&list, "/")->list_only = true;
+    if (demand->has_filesystem) {
+        if (allow_policy(run, &list) < 0 || is_refused(run))
+            return 0;
+    } else {
+        for (size_t i = 0; i < run->plan.mount_n; i++)
+            allow_base(&run->plan.mounts[i], &list);
+    }
+    run->plan.paths = list.of;
+    run->plan.path_n = list.n;
+    return 0;
+}

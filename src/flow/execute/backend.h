@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include "flow/execute/execute.h"
+#include "model/run.h"
+
+/* One provider. Adding one is a file that fills this and a row in execute.c. */
+struct backend {
+    const char *name;
+    int (*offer)(struct execute *execute, struct run *run, struct err *err);
+    int (*begin)(struct execute *execute, struct run *run, struct err *err);
+    int (*park)(struct execute *execute, struct run *run, struct err *err);
+    int (*release)(struct execute *execute, struct run *run, const struct streams *streams,
+                   struct err *err);
+    void (*drop)(struct execute *execute, struct run *run);
+};
+
+extern const struct backend backend_mock;
+extern const struct backend backend_local;
+
+struct local;
+void local_free(struct local *local);
+
+struct execute {
+    const char *state_dir;
+    const struct backend *backend;
+    struct local *local; /* the sandbox that stands, or NULL */
+    char *state_dir_owned;
+};

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "flow/execute/execute.h"
+
+#include "flow/execute/backend.h"
+#include "lib/base/memory.h"
+
+#include <string.h>
+
+static const struct backend *const backends[] = {&backend_local, &backend_mock};
+
+/* Providers whose names we know and that this version cannot drive. */
+static const char *const absent[] = {"gvisor",     "microvm",     "docker", "ssh",
+                                     "kubernetes", "opensandbox", "e2b",    "daytona"};
+
+int execute_open(const char *state_dir, struct execute **out, struct err *err)
+{
+    struct execute *execute = xcalloc(1, sizeof *execute);
+
+    (void)err;
+    execute->state_dir_owned = xstrdup(state_dir);
+    execute->state_dir = execute->state_dir_owned;
+    *out = execute;
+    return 0;
+}
+
+void execute_free(struct execute *execute)
+{
+    if (!execute)
+        return;
+    local_free(execute->local);
+    free(execute->state_dir_owned);
+    free(execute);
+}
+
+const char *const *execute_providers(void)
+{
+    static const char *names[COUNT(backends) + 1];
+
+    for (size_t i = 0; i < COUNT(backends); i++)
+        names[i] = backends[i]->name;
+    return names;
+}
+
+int execute_offer(struct execute *execute, struct run *run, struct err *err)
+{
+    const char *name = run->action.provider;
+
+    for (size_t i = 0; i < COUNT(backends); i++)
+        if (strcmp(backends[i]->name, name) == 0) {
+            execute->backend = backends[i];
+            run->offer.provider = backends[i]->name;
+            return backends[i]->offer(execute, run, err);
+        }
+    for (size_t i = 0; i < COUNT(absent); i++)
+        if (strcmp(absent[i], name) == 0)
+            return err_set(err, ERR_UNAVAILABLE,
+                           "provider %s is not part of this version; use local or mock", name);
+    return err_set(err, ERR_NOT_FOUND, "there is no provider \"%.100s\"; there are local and mock",
+                   name);
+}
+
+int execute_begin(struct execute *execute, struct run *run, struct err *err)
+{
+    return execute->backend->begin(execute, run, err);
+}
+
+int execute_park(struct execute *execute, struct run *run, struct err *err)
+{
+    return execute->backend->park(execute, run, err);
+}
+
+int execute_release(struct execute *execute, struct run *run, const struct streams *streams,
+                    struct err *err)
+{
+    return execute->backend->release(execute, run, streams, err);
+}
+
+void execute_drop(struct execute *execute, struct run *run)
+{
+    if (execute->backend)
+        execute->backend->drop(execute, run);
+}

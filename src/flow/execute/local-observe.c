@@ -1,0 +1,467 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* What the parked sandbox really is: from outside, what the kernel says of its PID 1 and of its
+ * cgroups; from inside, what only shows there (box-report.c in cmd/box lists the sections).
+ * Whatever cannot be read stays zero, and zero never equals a plan. */
+
+#include "flow/execute/local.h"
+
+#include "lib/base/io.h"
+#include "lib/base/limits.h"
+#include "lib/linux/landlock.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+/* ---- the report ---- */
+
+static struct str section(struct str report, const char *name)
+{
+    while (report.n) {
+        struct str head = str_cut(&report, '\n');
+        uint64_t n = 0;
+        struct str mark = str_cut(&head, ' ');
+        struct str found = str_cut(&head, ' ');
+
+        if (!str_is(mark, "=") || !str_u64(head, &n) || n > report.n)
+            break;
+        if (str_is(found, name))
+            return (struct str){report.p, (size_t)n};
+        report = (struct str){report.p + n, report.n - (size_t)n};
+    }
+    return (struct str){"", 0};
+}
+
+static uint64_t next_number(struct str *line)
+{
+    uint64_t value = 0;
+
+    return str_u64(str_cut(line, ' '), &value) ? value : UINT64_MAX;
+}
+
+static bool all_refused(struct str probes, const char *prefix)
+{
+    unsigned seen = 0;
+
+    while (probes.n) {
+        struct str outcome = str_cut(&probes, '\n');
+        struct str name = str_cut(&outcome, ' ');
+
+        if (!str_starts(name, prefix))
+            continue;
+        if (!str_is(outcome, "refused"))
+            return false;
+        seen++;
+    }
+    return seen > 0;
+}
+
+static unsigned own_namespaces(struct str section_text)
+{
+    static const struct {
+        const char *name;
+        unsigned bit;
+    } kinds[] = {
+        {"user",   NAMESPACE_USER   },
+        {"mnt",    NAMESPACE_MOUNT  },
+        {"pid",    NAMESPACE_PID    },
+        {"net",    NAMESPACE_NETWORK},
+        {"ipc",    NAMESPACE_IPC    },
+        {"uts",    NAMESPACE_UTS    },
+        {"cgroup", NAMESPACE_CGROUP },
+    };
+    unsigned own = 0;
+
+    while (section_text.n) {
+        struct str line = str_cut(&section_text, '\n');
+        struct str name = str_cut(&line, ' ');
+        uint64_t inode = next_number(&line);
+
+        for (size_t i = 0; i < COUNT(kinds); i++) {
+            char path[64];
+            struct stat st;
+
+            (void)snprintf(path, sizeof path, "/proc/self/ns/%s", kinds[i].name);
+            if (str_is(name, kinds[i].name) && stat(path, &st) == 0 && st.st_ino != inode)
+                own |= kinds[i].bit;
+        }
+    }
+    return own;
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+static void see_interfaces(struct run *run, struct str table)
+{
+    const char **names = arena_array(&run->mem, const char *, 64);
+    size_t n = 0;
+
+    (void)str_cut(&table, '\n');
+    (void)str_cut(&table, '\n'); /* two lines of headings */
+    while (table.n && n < 64) {
+        struct str line = str_cut(&table, '\n');
+
+        names[n++] = arena_text(&run->mem, str_trim(str_cut(&line, ':')));
+    }
+    qsort(names, n, sizeof *names, by_name);
+    run->seen.interfaces = names;
+    run->seen.interface_n = n;
+}
+
+/* ---- the mount table ---- */
+
+/* The kernel writes blank, tab, newline and backslash as \ooo. */
+static const char *unescape(struct arena *mem, struct str text)
+{
+    char *out = arena_text(mem, text);
+    size_t n = 0;
+
+    for (size_t i = 0; i < text.n; i++) {
+        if (text.p[i] == '\\' && i + 3 < text.n) {
+            out[n++] = (char)((text.p[i + 1] - '0') << 6 | (text.p[i + 2] - '0') << 3 |
+                              (text.p[i + 3] - '0'));
+            i += 3;
+        } else {
+            out[n++] = text.p[i];
+        }
+    }
+    out[n] = '\0';
+    return out;
+}
+
+static bool has_flag(struct str options, const char *flag)
+{
+    while (options.n)
+        if (str_is(str_cut(&options, ','), flag))
+            return true;
+    return false;
+}
+
+static const struct plan_mount *planned_at(const struct run *run, const char *target, size_t *at)
+{
+    for (size_t i = 0; i < run->plan.mount_n; i++) {
+        const struct plan_mount *mount = &run->plan.mounts[i];
+
+        if (strcmp(mount->target, target) == 0 && mount->kind != MOUNT_SYMLINK &&
+            mount->kind != MOUNT_FOLDER && mount->kind != MOUNT_FILE) {
+            *at = i;
+            return mount;
+        }
+    }
+    return NULL;
+}
+
+/* Device and inode found at the target of mount `index`. */
+static bool target_identity(struct str targets, size_t index, uint64_t *device, uint64_t *inode)
+{
+    while (targets.n) {
+        struct str line = str_cut(&targets, '\n');
+
+        if (next_number(&line) != index)
+            continue;
+        *device = next_number(&line);
+        *inode = next_number(&line);
+        return true;
+    }
+    return false;
+}
+
+static bool layer_identity(const struct run *run, const struct local *local,
+                           const struct plan_mount *mount, uint64_t device, uint64_t inode)
+{
+    (void)run;
+    (void)mount;
+    for (size_t i = 0; i < COUNT(local->layer_fds); i++) {
+        struct stat st;
+
+        if (local->layer_fds[i] >= 0 && fstat(local->layer_fds[i], &st) == 0 &&
+            st.st_dev == device && st.st_ino == inode)
+            return true;
+    }
+    return false;
+}
+
+/* A row that matches what was planned there is called by its planned kind and source; anything
+ * else by what the kernel calls it, which no plan says. */
+static void name_mount(const struct run *run, const struct local *local, struct str targets,
+                       const char *type, struct mount_fact *fact)
+{
+    size_t at = 0;
+    const struct plan_mount *mount = planned_at(run, fact->target, &at);
+    uint64_t device = 0, inode = 0;
+    bool located = mount && target_identity(targets, at, &device, &inode);
+
+    fact->kind = type;
+    fact->source = "unplanned";
+    if (strcmp(fact->target, "/") == 0 && strcmp(type, "tmpfs") == 0)
+        fact->source = "";
+    if (!mount)
+        return;
+    switch (mount->kind) {
+    case MOUNT_BIND:
+        if (located && device == mount->device && inode == mount->inode) {
+            fact->kind = "bind";
+            fact->source = mount->source;
+        }
+        return;
+    case MOUNT_NESTED:
+        fact->kind = "nested";
+        fact->source = mount->source;
+        return;
+    case MOUNT_LAYER:
+        if (located && layer_identity(run, local, mount, device, inode)) {
+            fact->kind = "layer";
+            fact->source = "";
+        }
+        return;
+    case MOUNT_TMPFS:
+    case MOUNT_PROC:
+    case MOUNT_DEVPTS:
+        if (strcmp(type, mount->kind == MOUNT_TMPFS  ? "tmpfs"
+                         : mount->kind == MOUNT_PROC ? "proc"
+                                                     : "devpts") == 0)
+            fact->source = "";
+        return;
+    case MOUNT_READONLY:
+        if (strcmp(type, "proc") == 0) {
+            fact->kind = "readonly";
+            fact->source = "";
+        }
+        return;
+    case MOUNT_MASK:
+        if (strcmp(type, "proc") != 0) {
+            fact->kind = "mask";
+            fact->source = "";
+        }
+        return;
+    case MOUNT_SYMLINK:
+    case MOUNT_FOLDER:
+    case MOUNT_FILE:
+        return;
+    }
+}
+
+static int by_target(const void *a, const void *b)
+{
+    const struct mount_fact *left = a, *right = b;
+
+    return strcmp(left->target, right->target);
+}
+
+/* "36 35 98:0 /root /mount rw,noatime master:1 - ext3 /dev/root rw,errors=continue" */
+static void see_mounts(struct run *run, const struct local *local, struct str table,
+                       struct str targets)
+{
+    size_t most = 0, n = 0;
+    struct mount_fact *facts;
+
+    for (size_t i = 0; i < table.n; i++)
+        most += table.p[i] == '\n';
+    facts = arena_array(&run->mem, struct mount_fact, most + 1);
+    while (table.n && n < most) {
+        struct str line = str_cut(&table, '\n');
+        struct str field[6];
+        struct str options;
+
+        for (size_t i = 0; i < COUNT(field); i++)
+            field[i] = str_cut(&line, ' ');
+        options = field[5];
+        while (line.n && !str_is(str_cut(&line, ' '), "-"))
+            continue;
+        facts[n] = (struct mount_fact){
+            .target = unescape(&run->mem, field[4]),
+            .writable = has_flag(options, "rw"),
+            .nosuid = has_flag(options, "nosuid"),
+            .nodev = has_flag(options, "nodev"),
+            .noexec = has_flag(options, "noexec"),
+        };
+        name_mount(run, local, targets, arena_text(&run->mem, str_cut(&line, ' ')), &facts[n]);
+        n++;
+    }
+    qsort(facts, n, sizeof *facts, by_target);
+    run->seen.mounts = facts;
+    run->seen.mount_n = n;
+}
+
+/* ---- PID 1, seen from outside ---- */
+
+static struct str status_field(struct str status, const char *name)
+{
+    while (status.n) {
+        struct str value = str_cut(&status, '\n');
+        struct str key = str_cut(&value, ':');
+
+        if (str_is(key, name))
+            return str_trim(value);
+    }
+    return (struct str){"", 0};
+}
+
+static bool all_zero(struct str hex)
+{
+    for (size_t i = 0; i < hex.n; i++)
+        if (hex.p[i] != '0')
+            return false;
+    return hex.n > 0;
+}
+
+/* All four of them: real, effective, saved, file system. */
+static bool is_never_root(struct str ids)
+{
+    unsigned seen = 0;
+
+    while (ids.n) {
+        uint64_t id = 0;
+
+        if (!str_u64(str_cut(&ids, '\t'), &id) || id == 0)
+            return false;
+        seen++;
+    }
+    return seen == 4;
+}
+
+static int see_process(struct run *run, const struct local *local, struct err *err)
+{
+    static const char *const sets[] = {"CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"};
+    AUTO_BUF struct buf text = BUF(PROC_TEXT_MAX);
+    struct facts *seen = &run->seen;
+    struct str status;
+    uint64_t filters = 0;
+    char path[64];
+
+    (void)snprintf(path, sizeof path, "/proc/%d/status", (int)local->inside);
+    if (file_read(AT_FDCWD, path, &text, err) < 0)
+        return -1;
+    status = buf_str(&text);
+    seen->capabilities_empty = true;
+    for (size_t i = 0; i < COUNT(sets); i++)
+        seen->capabilities_empty &= all_zero(status_field(status, sets[i]));
+    seen->no_new_privs = str_is(status_field(status, "NoNewPrivs"), "1");
+    seen->host_user_is_root =
+        !is_never_root(status_field(status, "Uid")) || !is_never_root(status_field(status, "Gid"));
+    seen->host_groups_left = run->offer.started_by_root && status_field(status, "Groups").n == 0;
+    if (str_is(status_field(status, "Seccomp"), "2") &&
+        str_u64(status_field(status, "Seccomp_filters"), &filters))
+        seen->seccomp_filters = (unsigned)filters;
+    return 0;
+}
+
+/* ---- limits ---- */
+
+static void see_rlimits(struct run *run, struct str lines)
+{
+    struct facts *seen = &run->seen;
+
+    while (lines.n && seen->rlimit_n < RLIMITS_MAX) {
+        struct str line = str_cut(&lines, '\n');
+        uint64_t resource = next_number(&line);
+        uint64_t soft = next_number(&line);
+        uint64_t hard = next_number(&line);
+        struct rlimit_fact fact = {"unplanned", (uint32_t)resource, soft == hard ? hard : 0};
+
+        if (seen->rlimit_n < run->plan.rlimit_n &&
+            run->plan.rlimits[seen->rlimit_n].resource == resource)
+            fact.name = run->plan.rlimits[seen->rlimit_n].name;
+        seen->rlimits[seen->rlimit_n++] = fact;
+    }
+}
+
+static uint64_t rlimit_value(const struct facts *seen, const char *name)
+{
+    for (size_t i = 0; i < seen->rlimit_n; i++)
+        if (strcmp(seen->rlimits[i].name, name) == 0)
+            return seen->rlimits[i].value;
+    return 0;
+}
+
+struct held {
+    struct cgroup_limits groups; /* all zero when PID 1 is not in them */
+    uint64_t processors;
+};
+
+static int see_groups(const struct run *run, const struct local *local, struct held *held,
+                      struct err *err)
+{
+    AUTO_CGROUP_SET struct cgroup_set set = {0};
+    struct cgroup_host host;
+    char name[CGROUP_NAME_BYTES];
+    bool inside = false;
+
+    cgroup_name_of(run->id, name);
+    if (cgroup_probe(&host, err) < 0)
+        return -1;
+    if (host.tree_n == 0 || cgroup_set_find(&host, name, &set, err) < 0)
+        return 0;
+    if (cgroup_set_contains(&set, local->inside, &inside, err) < 0)
+        return -1;
+    return inside ? cgroup_set_read(&set, &held->groups, err) : 0;
+}
+
+/* The value a limit really has, by the means the plan names. What we hold ourselves (watching,
+ * relaying) is what box and the relay were given: the plan. */
+static uint64_t held_value(const struct run *run, enum limit_kind kind, const struct held *held)
+{
+    const struct limit *planned = &run->plan.limits.of[kind];
+
+    switch (planned->means) {
+    case MEANS_CGROUP:
+        return kind == LIMIT_MEMORY ? held->groups.memory_bytes
+               : kind == LIMIT_PIDS ? held->groups.pids
+                                    : held->groups.cpu_millis;
+    case MEANS_RLIMIT:
+        return rlimit_value(&run->seen, "nproc");
+    case MEANS_AFFINITY:
+        /* More processors than there are is as good as all of them. */
+        return held->processors >= run->offer.processors &&
+                       planned->value / 1000 >= held->processors
+                   ? planned->value
+                   : held->processors * 1000;
+    case MEANS_WATCH:
+    case MEANS_RELAY:
+    case MEANS_NONE:
+        return planned->value;
+    }
+    return 0;
+}
+
+static int see_limits(struct run *run, const struct local *local, struct str processors,
+                      struct err *err)
+{
+    struct held held = {{0}, 0};
+    bool groups = false;
+
+    processors = str_cut(&processors, '\n');
+    held.processors = next_number(&processors);
+    for (enum limit_kind kind = 0; kind < LIMIT_COUNT; kind++)
+        groups |= run->plan.limits.of[kind].means == MEANS_CGROUP;
+    if (groups && see_groups(run, local, &held, err) < 0)
+        return -1;
+    for (enum limit_kind kind = 0; kind < LIMIT_COUNT; kind++) {
+        run->seen.limits.of[kind] = run->plan.limits.of[kind];
+        run->seen.limits.of[kind].value = held_value(run, kind, &held);
+    }
+    return 0;
+}
+
+int observe(struct run *run, struct local *local, struct str report, struct err *err)
+{
+    struct str probes = section(report, "probes");
+
+    run->seen = (struct facts){.host_user_is_root = true};
+    run->seen.provider_version = run->offer.version;
+    run->seen.landlock_abi = landlock_abi();
+    run->seen.landlock_refuses = all_refused(probes, "landlock_");
+    run->seen.seccomp_refuses = all_refused(probes, "seccomp_");
+    run->seen.namespaces = own_namespaces(section(report, "namespaces"));
+    see_interfaces(run, section(report, "net"));
+    see_mounts(run, local, section(report, "mountinfo"), section(report, "targets"));
+    see_rlimits(run, section(report, "rlimits"));
+    if (see_process(run, local, err) < 0)
+        return -1;
+    return see_limits(run, local, section(report, "processors"), err);
+}

@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "flow/execute/local.h"
+
+#include "lib/base/buf.h"
+#include "lib/base/io.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+/* Puts n bytes at the end, aligned for any member, and answers where they are. */
+static int put(struct buf *block, const void *bytes, size_t n, uint32_t *out, struct err *err)
+{
+    static const char zeros[8];
+
+    if (block->n % 8 && buf_add(block, zeros, 8 - block->n % 8, err) < 0)
+        return -1;
+    *out = (uint32_t)block->n;
+    return buf_add(block, bytes, n, err);
+}
+
+static int put_text(struct buf *block, const char *text, uint32_t *out, struct err *err)
+{
+    *out = (uint32_t)block->n;
+    return buf_add(block, text, strlen(text) + 1, err);
+}
+
+static int put_words(struct buf *block, struct words words, uint32_t *at, uint32_t *n,
+                     struct err *err)
+{
+    AUTO_FREE uint32_t *texts = xcalloc(words.n + 1, sizeof *texts);
+
+    for (size_t i = 0; i < words.n; i++)
+        if (put_text(block, words.v[i], &texts[i], err) < 0)
+            return -1;
+    *n = (uint32_t)words.n;
+    return put(block, texts, words.n * sizeof *texts, at, err);
+}
+
+/* A folder of the run's own layer: its identity is known only now that it was made. */
+static int locate_layer(const struct local *local, const struct plan_mount *mount,
+                        struct box_mount *out, int *fd, struct err *err)
+{
+    static const char *const names[] = {"output", "tmp", "home"};
+    struct stat st;
+
+    for (size_t i = 0; i < COUNT(names); i++)
+        if (strcmp(mount->source, names[i]) == 0) {
+            *fd = local->layer_fds[i];
+            if (fstat(*fd, &st) < 0)
+                return err_os(err, "looking at the layer \"%s\"", names[i]);
+            out->device = st.st_dev;
+            out->inode = st.st_ino;
+            return 0;
+        }
+    return err_set(err, ERR_INTERNAL, "there is no layer \"%s\"", mount->source);
+}
+
+static int put_mount(struct buf *block, struct run *run, const struct local *local,
+                     const struct plan_mount *mount, struct handed *handed, struct box_mount *out,
+                     struct err *err)
+{
+    char layer[RUN_DIR_BYTES + 16];
+    const char *source = mount->source;
+    int fd = mount->fd;
+
+    *out = (struct box_mount){
+        .kind = mount->kind,
+        .fd = -1,
+        .device = mount->device,
+        .inode = mount->inode,
+        .size_bytes = mount->size_bytes,
+        .idmap_uid = mount->owner_uid,
+        .idmap_gid = mount->owner_gid,
+        .writable = mount->access == MOUNT_RW,
+        .noexec = mount->noexec,
+        .is_file = mount->is_file,
+        .idmapped = mount->idmapped,
+        .is_device = mount->is_device,
+    };
+    if (mount->kind == MOUNT_LAYER) {
+        if (locate_layer(local, mount, out, &fd, err) < 0)
+            return -1;
+        (void)snprintf(layer, sizeof layer, "%s/%s", local->run_dir, mount->source);
+        source = layer;
+    }
+    /* An ordinary user's box must open its sources itself, in its own mount namespace. */
+    if (fd >= 0 && run->offer.started_by_root) {
+        out->fd = (int32_t)(BOX_FD_FIRST_MOUNT + (int)handed->n);
+        handed->fds[handed->n++] = fd;
+    }
+    if (put_text(block, source, &out->source, err) < 0)
+        return -1;
+    return put_text(block, mount->target, &out->target, err);
+}
+
+static int put_mounts(struct buf *block, struct run *run, const struct local *local,
+                      struct handed *handed, struct box_plan *plan, struct err *err)
+{
+    AUTO_FREE struct box_mount *mounts = xcalloc(run->plan.mount_n + 1, sizeof *mounts);
+
+    if (run->plan.mount_n > BOX_MOUNTS_MAX)
+        return err_set(err, ERR_LIMIT, "more than %d mounts", BOX_MOUNTS_MAX);
+    for (size_t i = 0; i < run->plan.mount_n; i++)
+        if (put_mount(block, run, local, &run->plan.mounts[i], handed, &mounts[i], err) < 0)
+            return -1;
+    plan->mount_n = (uint32_t)run->plan.mount_n;
+    return put(block, mounts, run->plan.mount_n * sizeof *mounts, &plan->mounts, err);
+}
+
+static int put_paths(struct buf *block, const struct run *run, struct box_plan *plan,
+                     struct err *err)
+{
+    AUTO_FREE struct box_path *paths = xcalloc(run->plan.path_n + 1, sizeof *paths);
+
+    for (size_t i = 0; i < run->plan.path_n; i++) {
+        const struct plan_path *path = &run->plan.paths[i];
+
+        paths[i] = (struct box_path){.write = path->write,
+                                     .exec = path->exec,
+                                     .device = path->device,
+                                     .list_only = path->list_only};
+        if (put_text(block, path->path, &paths[i].path, err) < 0)
+            return -1;
+    }
+    plan->path_n = (uint32_t)run->plan.path_n;
+    return put(block, paths, run->plan.path_n * sizeof *paths, &plan->paths, err);
+}
+
+static int put_rlimits(struct buf *block, const struct run *run, struct box_plan *plan,
+                       struct err *err)
+{
+    struct box_rlimit limits[RLIMITS_MAX] = {{0}};
+
+    for (size_t i = 0; i < run->plan.rlimit_n; i++)
+        limits[i] = (struct box_rlimit){.value = run->plan.rlimits[i].value,
+                                        .resource = run->plan.rlimits[i].resource};
+    plan->rlimit_n = (uint32_t)run->plan.rlimit_n;
+    return put(block, limits, run->plan.rlimit_n * sizeof *limits, &plan->rlimits, err);
+}
+
+static uint64_t held_by(const struct run *run, enum limit_kind kind, enum limit_means means)
+{
+    const struct limit *limit = &run->plan.limits.of[kind];
+
+    return limit->means == means ? limit->value : 0;
+}
+
+static void put_limits(const struct run *run, struct box_plan *plan)
+{
+    plan->cgroup_memory_bytes = held_by(run, LIMIT_MEMORY, MEANS_CGROUP);
+    plan->cgroup_pids = held_by(run, LIMIT_PIDS, MEANS_CGROUP);
+    plan->cgroup_cpu_millis = held_by(run, LIMIT_CPU, MEANS_CGROUP);
+    plan->watch_memory_bytes = held_by(run, LIMIT_MEMORY, MEANS_WATCH);
+    plan->watch_disk_bytes = held_by(run, LIMIT_DISK, MEANS_WATCH);
+    plan->watch_inodes = held_by(run, LIMIT_INODES, MEANS_WATCH);
+    plan->pids = run->plan.limits.of[LIMIT_PIDS].value;
+    plan->cpus = (uint32_t)(held_by(run, LIMIT_CPU, MEANS_AFFINITY) / 1000);
+}
+
+static int put_all(struct buf *block, struct run *run, const struct local *local,
+                   struct handed *handed, struct box_plan *plan, struct err *err)
+{
+    char group[CGROUP_NAME_BYTES];
+
+    if (put_text(block, run->plan.hostname, &plan->hostname, err) < 0 ||
+        put_text(block, run->plan.workdir, &plan->workdir, err) < 0 ||
+        put_text(block, local->run_dir, &plan->run_dir, err) < 0 ||
+        put_words(block, run->action.argv, &plan->argv, &plan->argv_n, err) < 0 ||
+        put_words(block, run->plan.env, &plan->env, &plan->env_n, err) < 0 ||
+        put_mounts(block, run, local, handed, plan, err) < 0 ||
+        put_paths(block, run, plan, err) < 0 || put_rlimits(block, run, plan, err) < 0)
+        return -1;
+    put_limits(run, plan);
+    if (!plan->cgroup_memory_bytes && !plan->cgroup_pids && !plan->cgroup_cpu_millis)
+        return 0;
+    cgroup_name_of(run->id, group);
+    return put_text(block, group, &plan->cgroup_name, err);
+}
+
+static int seal(const struct buf *block, int *out_fd, struct err *err)
+{
+    AUTO_FD int fd = memfd_create("brig-plan", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+    if (fd < 0)
+        return err_os(err, "making a file for the plan");
+    if (write_all(fd, block->p, block->n, err) < 0)
+        return err_in(err, "the plan");
+    if (fcntl(fd, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) < 0)
+        return err_os(err, "sealing the plan");
+    *out_fd = TAKE_FD(fd);
+    return 0;
+}
+
+int box_plan_seal(struct run *run, const struct local *local, struct handed *handed, int *out_fd,
+                  struct err *err)
+{
+    AUTO_BUF struct buf block = BUF(BOX_PLAN_MAX);
+    struct box_plan plan = {
+        .magic = BOX_PLAN_MAGIC,
+        .version = BOX_PLAN_VERSION,
+        .inside_uid = run->plan.inside_uid,
+        .inside_gid = run->plan.inside_gid,
+        .host_uid = run->offer.host_uid,
+        .host_gid = run->offer.host_gid,
+        .landlock_abi = run->offer.landlock_abi,
+        .started_by_root = run->offer.started_by_root,
+        .tty = run->action.tty,
+    };
+
+    if (buf_add(&block, &plan, sizeof plan, err) < 0 ||
+        put_all(&block, run, local, handed, &plan, err) < 0)
+        return err_in(err, "the plan");
+    plan.size = (uint32_t)block.n;
+    memcpy(block.p, &plan, sizeof plan);
+    return seal(&block, out_fd, err);
+}

@@ -1,0 +1,423 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* From the release of a parked sandbox to its end: streams pass through, are counted and hashed;
+ * time runs out; signals to us become the command's; box says how it ended.
+ *
+ * Everything waits in one poll. Our own descriptors stay blocking, because their open files may be
+ * shared with a shell; a stream is written only when poll says so, and to a pipe or terminal at
+ * most as much as then fits. */
+
+#include "flow/execute/local.h"
+
+#include "lib/base/clock.h"
+#include "lib/crypto/crypto.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#define CHUNK_BYTES 65536U
+#define SURE_BYTES 4096U /* PIPE_BUF: never blocks after POLLOUT */
+#define GRACE_US 250000U
+#define CANCEL_GRACE_US 2000000U
+
+/* One direction: bytes wait in `held` until the sink takes them. */
+struct flow {
+    int from; /* -1: closed */
+    int to;   /* -1: nobody listens; bytes are still counted */
+    char held[CHUNK_BYTES];
+    size_t held_at, held_n;
+    size_t step; /* how much one write may take */
+    uint64_t bytes;
+    struct hasher hasher;
+    struct buf kept;
+    bool keep;
+    bool truncated;
+    bool close_to;   /* the sink is ours to close when the source ends */
+    bool close_from; /* the source is ours to close when the sink is gone */
+};
+
+struct relay {
+    struct run *run;
+    struct local *local;
+    struct flow in, out, err;
+    uint64_t deadline_us; /* of the command; UINT64_MAX once it was acted on */
+    uint64_t kill_us;     /* when patience ends; UINT64_MAX: no end in sight */
+    bool exited;
+    bool killed;
+};
+
+static void flow_init(struct flow *flow, int from, int to, bool keep, uint64_t keep_max)
+{
+    struct stat st;
+
+    flow->from = from;
+    flow->to = to;
+    flow->held_at = flow->held_n = 0;
+    flow->bytes = 0;
+    flow->keep = keep;
+    flow->kept = BUF(keep_max < SIZE_MAX ? (size_t)keep_max : SIZE_MAX);
+    flow->truncated = false;
+    flow->close_to = flow->close_from = false;
+    flow->step = to >= 0 && fstat(to, &st) == 0 && S_ISREG(st.st_mode) ? CHUNK_BYTES : SURE_BYTES;
+    hasher_init(&flow->hasher);
+}
+
+static void keep_bytes(struct flow *flow, const char *bytes, size_t n)
+{
+    size_t room = flow->kept.max - flow->kept.n;
+    struct err ignored; /* the room was just measured */
+
+    if (!flow->keep)
+        return;
+    if (n > room) {
+        flow->truncated = true;
+        n = room;
+    }
+    if (buf_add(&flow->kept, bytes, n, &ignored) < 0)
+        flow->truncated = true;
+}
+
+static void close_source(struct flow *flow)
+{
+    if (flow->close_from && flow->from >= 0)
+        (void)close(flow->from);
+    flow->from = -1;
+    if (flow->close_to && flow->held_n == 0 && flow->to >= 0) {
+        (void)close(flow->to);
+        flow->to = -1;
+    }
+}
+
+static void flow_read(struct flow *flow)
+{
+    ssize_t got = read(flow->from, flow->held, sizeof flow->held);
+
+    if (got < 0 && (errno == EINTR || errno == EAGAIN))
+        return;
+    if (got <= 0) {
+        close_source(flow);
+        return;
+    }
+    flow->bytes += (uint64_t)got;
+    hasher_add(&flow->hasher, flow->held, (size_t)got);
+    keep_bytes(flow, flow->held, (size_t)got);
+    flow->held_at = 0;
+    flow->held_n = flow->to >= 0 ? (size_t)got : 0;
+}
+
+static void flow_write(struct flow *flow)
+{
+    size_t n = flow->held_n < flow->step ? flow->held_n : flow->step;
+    ssize_t wrote = write(flow->to, flow->held + flow->held_at, n);
+
+    if (wrote < 0 && (errno == EINTR || errno == EAGAIN))
+        return;
+    if (wrote < 0) {
+        /* Whoever listened is gone. The writer behind us learns it as it would without us. */
+        flow->held_n = 0;
+        if (flow->close_to)
+            (void)close(flow->to);
+        flow->to = -1;
+        close_source(flow);
+        return;
+    }
+    flow->held_at += (size_t)wrote;
+    flow->held_n -= (size_t)wrote;
+    if (flow->held_n == 0 && flow->from < 0)
+        close_source(flow);
+}
+
+/* What this flow waits for now. */
+static struct pollfd flow_poll(const struct flow *flow)
+{
+    if (flow->held_n)
+        return (struct pollfd){.fd = flow->to, .events = POLLOUT};
+    return (struct pollfd){.fd = flow->from, .events = POLLIN};
+}
+
+static void flow_act(struct flow *flow, const struct pollfd *polled)
+{
+    if (!polled->revents || polled->fd < 0)
+        return;
+    if (flow->held_n)
+        flow_write(flow);
+    else
+        flow_read(flow);
+}
+
+static bool is_open(const struct flow *flow)
+{
+    return flow->from >= 0 || flow->held_n > 0;
+}
+
+/* ---- signals and time ---- */
+
+int box_say(int fd, enum box_message_kind kind, int status)
+{
+    struct box_message message = {.kind = kind, .status = status};
+
+    return send(fd, &message, sizeof message, MSG_NOSIGNAL) == (ssize_t)sizeof message ? 0 : -1;
+}
+
+static void kill_now(struct relay *relay)
+{
+    relay->killed = true;
+    relay->kill_us = UINT64_MAX;
+    (void)box_say(relay->local->supervisor_fd, BOX_KILL, 0); /* gone already is as good */
+}
+
+static void ask_to_end(struct relay *relay, int signal, uint64_t patience_us)
+{
+    (void)box_say(relay->local->inside_fd, BOX_SIGNAL, signal);
+    if (relay->kill_us == UINT64_MAX)
+        relay->kill_us = clock_us() + patience_us;
+}
+
+static void on_signal(struct relay *relay)
+{
+    struct signalfd_siginfo info;
+
+    if (read(relay->local->signals_fd, &info, sizeof info) != (ssize_t)sizeof info)
+        return;
+    if (relay->local->cancelled_by) {
+        kill_now(relay); /* asked a second time */
+        return;
+    }
+    relay->local->cancelled_by = (int)info.ssi_signo;
+    ask_to_end(relay, (int)info.ssi_signo, CANCEL_GRACE_US);
+}
+
+static void on_time(struct relay *relay)
+{
+    uint64_t now = clock_us();
+
+    if (now >= relay->deadline_us && !relay->exited) {
+        relay->deadline_us = UINT64_MAX;
+        relay->run->outcome.timed_out = true;
+        relay->run->outcome.reason = REASON_LIMIT_TIME;
+        ask_to_end(relay, SIGTERM, GRACE_US);
+    }
+    if (now >= relay->kill_us && !relay->killed)
+        kill_now(relay);
+}
+
+static int wait_ms(const struct relay *relay)
+{
+    uint64_t now = clock_us();
+    uint64_t next = relay->deadline_us < relay->kill_us ? relay->deadline_us : relay->kill_us;
+
+    if (next == UINT64_MAX)
+        return -1;
+    return next <= now ? 0 : (int)((next - now) / 1000U + 1);
+}
+
+/* ---- what box says ---- */
+
+static void on_exit_status(struct run *run, int status)
+{
+    struct outcome *outcome = &run->outcome;
+
+    outcome->ended = true;
+    if (WIFSIGNALED(status))
+        outcome->signal = WTERMSIG(status);
+    else
+        outcome->exit_code = WEXITSTATUS(status);
+}
+
+static void on_not_started(struct run *run, int os)
+{
+    struct outcome *outcome = &run->outcome;
+    bool missing = os == ENOENT || os == ENOTDIR;
+
+    outcome->ended = true;
+    outcome->exit_code = missing ? 127 : 126;
+    outcome->reason = missing ? REASON_COMMAND_NOT_FOUND : REASON_COMMAND_NOT_EXECUTABLE;
+    outcome->failure = arena_printf(&run->mem, "%s", strerrordesc_np(os));
+}
+
+static void on_message(struct relay *relay, const struct box_message *message)
+{
+    struct run *run = relay->run;
+
+    switch ((enum box_message_kind)message->kind) {
+    case BOX_STARTED:
+        run->outcome.started = true;
+        return;
+    case BOX_NOT_STARTED:
+        on_not_started(run, message->err.os);
+        relay->exited = true;
+        return;
+    case BOX_EXITED:
+        on_exit_status(run, message->status);
+        run->outcome.cpu_us = message->cpu_us;
+        run->outcome.peak_memory_bytes = message->peak_memory_bytes;
+        relay->exited = true;
+        return;
+    case BOX_FAILED:
+        run->outcome.reason = REASON_SANDBOX_FAILED;
+        run->outcome.failure = arena_text(&run->mem, str_of(message->err.text));
+        return;
+    case BOX_GONE:
+        relay->local->gone = true;
+        relay->local->end = *message;
+        return;
+    case BOX_PLACED:
+    case BOX_PARKED:
+    case BOX_LIMIT:
+    case BOX_RELEASE:
+    case BOX_SIGNAL:
+    case BOX_RESIZE:
+    case BOX_KILL:
+        return;
+    }
+}
+
+/* false: the other end is gone. */
+static bool take_message(struct relay *relay, int fd)
+{
+    struct box_message message;
+    ssize_t got = recv(fd, &message, sizeof message, MSG_DONTWAIT);
+
+    if (got < 0 && (errno == EINTR || errno == EAGAIN))
+        return true;
+    if (got != (ssize_t)sizeof message)
+        return false;
+    on_message(relay, &message);
+    return true;
+}
+
+/* ---- the loop ---- */
+
+enum { WAIT_IN, WAIT_OUT, WAIT_ERR, WAIT_INSIDE, WAIT_SUPERVISOR, WAIT_SIGNALS, WAIT_COUNT };
+
+static bool is_over(const struct relay *relay, int supervisor_fd)
+{
+    return (relay->local->gone || supervisor_fd < 0) && !is_open(&relay->out) &&
+           !is_open(&relay->err);
+}
+
+static int loop(struct relay *relay, struct err *err)
+{
+    int inside_fd = relay->local->inside_fd;
+    int supervisor_fd = relay->local->supervisor_fd;
+
+    while (!is_over(relay, supervisor_fd)) {
+        struct pollfd polled[WAIT_COUNT] = {
+            [WAIT_IN] = flow_poll(&relay->in),
+            [WAIT_OUT] = flow_poll(&relay->out),
+            [WAIT_ERR] = flow_poll(&relay->err),
+            [WAIT_INSIDE] = {.fd = inside_fd,                .events = POLLIN},
+            [WAIT_SUPERVISOR] = {.fd = supervisor_fd,            .events = POLLIN},
+            [WAIT_SIGNALS] = {.fd = relay->local->signals_fd, .events = POLLIN},
+        };
+
+        if (poll(polled, WAIT_COUNT, wait_ms(relay)) < 0 && errno != EINTR)
+            return err_os(err, "waiting for the sandbox");
+        flow_act(&relay->in, &polled[WAIT_IN]);
+        flow_act(&relay->out, &polled[WAIT_OUT]);
+        flow_act(&relay->err, &polled[WAIT_ERR]);
+        if (polled[WAIT_INSIDE].revents && !take_message(relay, inside_fd))
+            inside_fd = -1;
+        if (polled[WAIT_SUPERVISOR].revents && !take_message(relay, supervisor_fd))
+            supervisor_fd = -1;
+        if (polled[WAIT_SIGNALS].revents)
+            on_signal(relay);
+        on_time(relay);
+    }
+    return 0;
+}
+
+static void finish_stream(struct run *run, struct flow *flow, struct stream_result *out)
+{
+    struct hash hash;
+
+    hasher_end(&flow->hasher, &hash);
+    hash_text(&hash, out->hash);
+    out->bytes = flow->bytes;
+    out->truncated = flow->truncated;
+    if (flow->keep)
+        out->kept = arena_str(&run->mem, buf_str(&flow->kept));
+    buf_done(&flow->kept);
+}
+
+static void finish_reason(struct relay *relay)
+{
+    struct outcome *outcome = &relay->run->outcome;
+    const struct box_message *end = &relay->local->end;
+    enum reason limit = (enum reason)end->reason;
+
+    if (end->cpu_us)
+        outcome->cpu_us = end->cpu_us;
+    if (end->peak_memory_bytes)
+        outcome->peak_memory_bytes = end->peak_memory_bytes;
+    outcome->oom_killed = limit == REASON_LIMIT_MEMORY;
+    if (outcome->reason == REASON_NONE && relay->local->cancelled_by)
+        outcome->reason = REASON_CANCELLED;
+    if (outcome->reason == REASON_NONE)
+        outcome->reason = limit;
+    if (!outcome->ended) {
+        outcome->ended = true;
+        outcome->signal = SIGKILL;
+    }
+    if (!relay->local->gone && outcome->reason == REASON_NONE) {
+        outcome->reason = REASON_SANDBOX_FAILED;
+        outcome->failure = "the supervisor of the sandbox was killed";
+    }
+}
+
+static void finish(struct relay *relay)
+{
+    struct outcome *outcome = &relay->run->outcome;
+    struct stream_result in = {0};
+    char both[2 * MODEL_HASH_BYTES];
+
+    finish_stream(relay->run, &relay->in, &in);
+    outcome->stdin_bytes = in.bytes;
+    memcpy(outcome->stdin_hash, in.hash, sizeof in.hash);
+    finish_stream(relay->run, &relay->out, &outcome->out);
+    finish_stream(relay->run, &relay->err, &outcome->err);
+    (void)snprintf(both, sizeof both, "%s|%s", outcome->out.hash, outcome->err.hash);
+    hash_text_of(str_of(both), outcome->output_hash);
+    finish_reason(relay);
+}
+
+int relay(struct run *run, struct local *local, const struct streams *streams, struct err *err)
+{
+    struct relay *relay = xcalloc(1, sizeof *relay);
+    uint64_t keep_max = run->plan.limits.of[LIMIT_OUTPUT].value;
+    uint64_t began_us = clock_us();
+    int failed;
+
+    relay->run = run;
+    relay->local = local;
+    relay->deadline_us = began_us + run->plan.limits.of[LIMIT_WALL].value * 1000U;
+    relay->kill_us = UINT64_MAX;
+    flow_init(&relay->in, streams->in_fd, local->in_fd, false, 0);
+    relay->in.close_to = true;
+    local->in_fd = -1; /* the flow closes it when our input ends */
+    flow_init(&relay->out, local->out_fd, streams->out_fd, streams->keep, keep_max);
+    flow_init(&relay->err, local->err_fd, streams->err_fd, streams->keep, keep_max);
+    relay->out.close_from = relay->err.close_from = true;
+    local->out_fd = local->err_fd = -1;
+    if (streams->in_fd < 0)
+        close_source(&relay->in);
+    if (box_say(local->inside_fd, BOX_RELEASE, 0) < 0)
+        failed = err_os(err, "releasing the sandbox");
+    else
+        failed = loop(relay, err);
+    run->outcome.duration_us = clock_us() - began_us;
+    if (relay->in.to >= 0)
+        (void)close(relay->in.to);
+    close_source(&relay->out);
+    close_source(&relay->err);
+    finish(relay);
+    free(relay);
+    return failed;
+}

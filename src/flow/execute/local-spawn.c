@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "flow/execute/local.h"
+
+#include "lib/base/memory.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+
+#define HIGH_FD 512 /* above every number box is born with */
+
+/* box comes from the same build: beside us, or where the build or the package puts it. Whoever
+ * can change it can be whatever we start, so it must be ours or root's alone. */
+int box_path(char *out, size_t size, struct err *err)
+{
+    static const char *const places[] = {"box", "../libexec/brig/box", "../box/box"};
+    char self[RUN_DIR_BYTES];
+    ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
+    char *slash;
+
+    if (n <= 0)
+        return err_os(err, "finding our own program");
+    self[n] = '\0';
+    slash = strrchr(self, '/');
+    if (slash)
+        *slash = '\0';
+    for (size_t i = 0; i < COUNT(places); i++) {
+        struct stat st;
+
+        (void)snprintf(out, size, "%s/%s", self, places[i]);
+        if (stat(out, &st) < 0 || !S_ISREG(st.st_mode) || access(out, X_OK) < 0)
+            continue;
+        if ((st.st_uid != 0 && st.st_uid != geteuid()) || (st.st_mode & S_IWOTH))
+            return err_set(err, ERR_FORBIDDEN,
+                           "%s can be changed by others; give it to root or to yourself", out);
+        return 0;
+    }
+    return err_set(err, ERR_UNAVAILABLE, "the program \"box\" is not beside %s; reinstall Brig",
+                   self);
+}
+
+struct born_with {
+    int fds[BOX_FD_FIRST_MOUNT + BOX_MOUNTS_MAX]; /* index: the number inside box */
+    size_t n;
+};
+
+/* Moves everything out of the way first: a source number may be a target number. */
+static int lift(struct born_with *born, struct err *err)
+{
+    for (size_t i = 0; i < born->n; i++) {
+        born->fds[i] = fcntl(born->fds[i], F_DUPFD_CLOEXEC, HIGH_FD);
+        if (born->fds[i] < 0) {
+            born->n = i;
+            return err_os(err, "preparing the descriptors of box");
+        }
+    }
+    return 0;
+}
+
+static int start(const struct born_with *born, struct local *local, struct err *err)
+{
+    static char *const env[] = {NULL};
+    char path[RUN_DIR_BYTES];
+    char name[] = "box";
+    char *argv[] = {name, NULL};
+    posix_spawn_file_actions_t files;
+    posix_spawnattr_t attr;
+    sigset_t none, all;
+    int error;
+
+    if (box_path(path, sizeof path, err) < 0)
+        return -1;
+    (void)sigemptyset(&none);
+    (void)sigfillset(&all);
+    (void)posix_spawn_file_actions_init(&files);
+    (void)posix_spawnattr_init(&attr);
+    (void)posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+    (void)posix_spawnattr_setsigmask(&attr, &none);
+    (void)posix_spawnattr_setsigdefault(&attr, &all);
+    for (size_t i = 0; i < born->n; i++)
+        (void)posix_spawn_file_actions_adddup2(&files, born->fds[i], (int)i);
+    (void)posix_spawn_file_actions_addclosefrom_np(&files, (int)born->n);
+    error = posix_spawn(&local->outer, path, &files, &attr, argv, env);
+    (void)posix_spawn_file_actions_destroy(&files);
+    (void)posix_spawnattr_destroy(&attr);
+    if (error) {
+        local->outer = -1;
+        errno = error;
+        return err_os(err, "starting %s", path);
+    }
+    return 0;
+}
+
+/* Two ends each; ours are close-on-exec from birth, as everything is. */
+struct ends {
+    int supervisor[2], inside[2], in[2], out[2], err[2];
+};
+
+static int make_ends(struct ends *ends, struct err *err)
+{
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends->supervisor) < 0 ||
+        socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends->inside) < 0 ||
+        pipe2(ends->in, O_CLOEXEC) < 0 || pipe2(ends->out, O_CLOEXEC) < 0 ||
+        pipe2(ends->err, O_CLOEXEC) < 0)
+        return err_os(err, "making the streams of the sandbox");
+    return 0;
+}
+
+static void close_all(const int *fds, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (fds[i] >= 0)
+            (void)close(fds[i]);
+}
+
+int box_spawn(struct run *run, struct local *local, struct err *err)
+{
+    struct ends ends = {
+        {-1, -1},
+        {-1, -1},
+        {-1, -1},
+        {-1, -1},
+        {-1, -1}
+    };
+    struct handed handed = {.n = 0};
+    AUTO_FD int plan_fd = -1;
+    struct born_with born = {.n = 0};
+    int failed;
+
+    if (box_plan_seal(run, local, &handed, &plan_fd, err) < 0)
+        return -1;
+    failed = make_ends(&ends, err);
+    if (!failed) {
+        int fixed[BOX_FD_FIRST_MOUNT] = {ends.in[0],         ends.out[1],    ends.err[1],
+                                         ends.supervisor[1], ends.inside[1], plan_fd,
+                                         local->lock_fd};
+
+        memcpy(born.fds, fixed, sizeof fixed);
+        memcpy(born.fds + BOX_FD_FIRST_MOUNT, handed.fds, handed.n * sizeof handed.fds[0]);
+        born.n = BOX_FD_FIRST_MOUNT + handed.n;
+        failed = lift(&born, err);
+        if (!failed)
+            failed = start(&born, local, err);
+        close_all(born.fds, born.n);
+    }
+    close_all((int[]){ends.in[0], ends.out[1], ends.err[1], ends.supervisor[1], ends.inside[1]}, 5);
+    local->in_fd = ends.in[1];
+    local->out_fd = ends.out[0];
+    local->err_fd = ends.err[0];
+    local->supervisor_fd = ends.supervisor[0];
+    local->inside_fd = ends.inside[0];
+    return failed;
+}

@@ -1,0 +1,329 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* The local provider: one sandbox on this machine, built by box, held by the kernel. */
+
+#include "flow/execute/local.h"
+
+#include "lib/base/clock.h"
+#include "lib/base/io.h"
+#include "lib/base/limits.h"
+#include "lib/base/memory.h"
+#include "lib/crypto/crypto.h"
+#include "lib/linux/build-id.h"
+#include "lib/linux/filters.h"
+#include "lib/linux/landlock.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/utsname.h>
+#include <sys/wait.h>
+
+#define BUILD_WAIT_US 10000000U
+
+/* Started by root, a sandbox's user is somebody nobody else on the machine is: ids that no
+ * distribution hands out. BRIG_UID_BASE moves the range, for machines that do use them. */
+#define UID_BASE 0x70000000U
+#define INSIDE_ID 1000U
+
+/* ---- what is on offer ---- */
+
+static uint32_t uid_base(void)
+{
+    const char *asked = getenv("BRIG_UID_BASE");
+    uint64_t base = 0;
+
+    if (asked && str_u64(str_of(asked), &base) && base >= 65536 && base < UINT32_MAX - 65536)
+        return (uint32_t)base;
+    return UID_BASE;
+}
+
+static int offer_ids(struct run *run, struct err *err)
+{
+    struct offer *offer = &run->offer;
+
+    offer->started_by_root = geteuid() == 0;
+    if (offer->started_by_root) {
+        offer->host_uid = offer->host_gid = uid_base() + INSIDE_ID;
+        return 0;
+    }
+    offer->host_uid = geteuid();
+    offer->host_gid = getegid();
+    if (offer->host_gid == 0)
+        return err_set(err, ERR_FORBIDDEN,
+                       "your group is root's; run as a user with a group of its own");
+    return 0;
+}
+
+static unsigned own_filters(void)
+{
+    AUTO_BUF struct buf text = BUF(PROC_TEXT_MAX);
+    struct err ignored;
+    const char *at;
+
+    if (file_read(AT_FDCWD, "/proc/self/status", &text, &ignored) < 0)
+        return 0;
+    at = strstr(buf_text(&text), "\nSeccomp_filters:");
+    return at ? (unsigned)strtoul(at + strlen("\nSeccomp_filters:"), NULL, 10) : 0;
+}
+
+static const char *filters_hash(struct arena *mem)
+{
+    struct hasher hasher;
+    struct hash hash;
+    char *text = arena_alloc(mem, HASH_TEXT_BYTES);
+
+    hasher_init(&hasher);
+    hasher_add(&hasher, seccomp_names, seccomp_names_n * sizeof seccomp_names[0]);
+    hasher_add(&hasher, seccomp_arguments, seccomp_arguments_n * sizeof seccomp_arguments[0]);
+    hasher_end(&hasher, &hash);
+    hash_text(&hash, text);
+    return text;
+}
+
+static int offer_walls(struct run *run, struct err *err)
+{
+    struct offer *offer = &run->offer;
+    struct utsname kernel;
+    char build[BUILD_ID_BYTES];
+
+    offer->isolation = "namespaces";
+    offer->landlock_abi = landlock_abi();
+    if (offer->landlock_abi < LANDLOCK_ABI_LEAST)
+        return err_set(err, ERR_UNAVAILABLE,
+                       "this kernel has no Landlock, or an old one (ABI %u, at least %u is "
+                       "needed); see brig doctor",
+                       offer->landlock_abi, LANDLOCK_ABI_LEAST);
+    offer->seccomp_filters = own_filters() + 2;
+    offer->seccomp_hash = filters_hash(&run->mem);
+    if (uname(&kernel) < 0)
+        return err_os(err, "asking for the kernel's release");
+    build_id(build);
+    offer->version = arena_printf(&run->mem, "local/%s+%s linux/%.64s landlock/%u", BRIG_VERSION,
+                                  build, kernel.release, offer->landlock_abi);
+    return 0;
+}
+
+static int offer_limits(struct run *run, struct err *err)
+{
+    static const struct {
+        enum limit_kind kind;
+        enum cgroup_power power;
+    } groups[] = {
+        {LIMIT_MEMORY, CGROUP_MEMORY},
+        {LIMIT_PIDS,   CGROUP_PIDS  },
+        {LIMIT_CPU,    CGROUP_CPU   }
+    };
+    struct offer *offer = &run->offer;
+    struct cgroup_host host;
+    cpu_set_t set;
+
+    if (cgroup_probe(&host, err) < 0)
+        return -1;
+    for (size_t i = 0; i < COUNT(groups); i++) {
+        if (cgroup_mode(&host, groups[i].power) != CGROUP_NONE)
+            offer->means[groups[i].kind] |= 1U << MEANS_CGROUP;
+        else
+            offer->why[groups[i].kind] = arena_text(&run->mem, str_of(host.why[groups[i].power]));
+    }
+    offer->means[LIMIT_MEMORY] |= 1U << MEANS_WATCH;
+    offer->means[LIMIT_PIDS] |= 1U << MEANS_RLIMIT;
+    offer->means[LIMIT_CPU] |= 1U << MEANS_AFFINITY;
+    offer->means[LIMIT_DISK] = 1U << MEANS_WATCH;
+    offer->means[LIMIT_INODES] = 1U << MEANS_WATCH;
+    offer->means[LIMIT_WALL] = 1U << MEANS_RELAY;
+    offer->means[LIMIT_OUTPUT] = 1U << MEANS_RELAY;
+    offer->processors = sched_getaffinity(0, sizeof set, &set) == 0 ? (unsigned)CPU_COUNT(&set) : 1;
+    return 0;
+}
+
+static int offer(struct execute *execute, struct run *run, struct err *err)
+{
+    char path[RUN_DIR_BYTES];
+
+    (void)execute;
+    if (offer_ids(run, err) < 0 || offer_walls(run, err) < 0 || offer_limits(run, err) < 0)
+        return -1;
+    return box_path(path, sizeof path, err);
+}
+
+/* ---- the sandbox of this process ---- */
+
+static struct local *local_new(void)
+{
+    struct local *local = xcalloc(1, sizeof *local);
+
+    local->lock_fd = local->supervisor_fd = local->inside_fd = local->signals_fd = -1;
+    local->in_fd = local->out_fd = local->err_fd = -1;
+    local->outer = local->inside = -1;
+    for (size_t i = 0; i < COUNT(local->layer_fds); i++)
+        local->layer_fds[i] = -1;
+    return local;
+}
+
+void local_free(struct local *local)
+{
+    if (!local)
+        return;
+    /* Closing this tells box that nobody waits any more; it ends everything and cleans up. */
+    if (local->supervisor_fd >= 0)
+        (void)close(local->supervisor_fd);
+    if (local->outer > 0)
+        while (waitpid(local->outer, NULL, 0) < 0 && errno == EINTR)
+            continue;
+    run_dir_close(local);
+    for (size_t i = 0; i < 5; i++) {
+        const int fds[] = {local->inside_fd, local->in_fd, local->out_fd, local->err_fd,
+                           local->signals_fd};
+
+        if (fds[i] >= 0)
+            (void)close(fds[i]);
+    }
+    free(local);
+}
+
+/* From here on a signal is something to read, not something that ends us: whatever phase we are
+ * in, the run gets its closing receipt. */
+static int open_signals(struct local *local, struct err *err)
+{
+    sigset_t ours;
+
+    (void)sigemptyset(&ours);
+    (void)sigaddset(&ours, SIGINT);
+    (void)sigaddset(&ours, SIGTERM);
+    (void)sigaddset(&ours, SIGHUP);
+    (void)sigaddset(&ours, SIGQUIT);
+    if (sigprocmask(SIG_BLOCK, &ours, NULL) < 0)
+        return err_os(err, "holding back signals");
+    (void)signal(SIGPIPE, SIG_IGN);
+    local->signals_fd = signalfd(-1, &ours, SFD_CLOEXEC | SFD_NONBLOCK);
+    return local->signals_fd < 0 ? err_os(err, "listening for signals") : 0;
+}
+
+static int begin(struct execute *execute, struct run *run, struct err *err)
+{
+    struct local *local = execute->local = local_new();
+
+    if (open_signals(local, err) < 0 || run_dir_make(execute, run, local, err) < 0)
+        return -1;
+    return box_spawn(run, local, err);
+}
+
+static int take(struct local *local, int fd, struct box_message *out, struct err *err)
+{
+    ssize_t got = recv(fd, out, sizeof *out, 0);
+
+    (void)local;
+    if (got < 0)
+        return err_os(err, "listening to box");
+    if (got != (ssize_t)sizeof *out)
+        return err_set(err, ERR_UNAVAILABLE, "box ended before the sandbox stood");
+    return 0;
+}
+
+int box_wait(struct local *local, uint64_t deadline_us, struct box_message *out, bool *from_inside,
+             struct err *err)
+{
+    struct pollfd polled[] = {
+        {.fd = local->inside_fd,     .events = POLLIN},
+        {.fd = local->supervisor_fd, .events = POLLIN},
+        {.fd = local->signals_fd,    .events = POLLIN}
+    };
+
+    for (;;) {
+        uint64_t now = clock_us();
+        struct signalfd_siginfo info;
+        int n;
+
+        if (now >= deadline_us)
+            return err_set(err, ERR_TIMEOUT, "the sandbox did not stand in time");
+        n = poll(polled, COUNT(polled), (int)((deadline_us - now) / 1000U + 1));
+        if (n < 0 && errno != EINTR)
+            return err_os(err, "waiting for box");
+        if (n <= 0)
+            continue;
+        if (polled[2].revents && read(local->signals_fd, &info, sizeof info) > 0) {
+            local->cancelled_by = (int)info.ssi_signo;
+            return err_set(err, ERR_CONFLICT, "cancelled while the sandbox was built");
+        }
+        *from_inside = polled[0].revents != 0;
+        if (polled[0].revents || polled[1].revents)
+            return take(local, *from_inside ? local->inside_fd : local->supervisor_fd, out, err);
+    }
+}
+
+static int fail_as_box_says(const struct box_message *message, struct err *err)
+{
+    *err = message->err;
+    err->text[sizeof err->text - 1] = '\0';
+    return err_in(err, "building the sandbox");
+}
+
+static int park(struct execute *execute, struct run *run, struct err *err)
+{
+    struct local *local = execute->local;
+    uint64_t deadline_us = clock_us() + BUILD_WAIT_US;
+    bool parked = false;
+    AUTO_FREE char *report = NULL;
+    ssize_t report_n = 0;
+
+    while (!parked || local->inside < 0) {
+        struct box_message message;
+        bool from_inside = false;
+
+        if (box_wait(local, deadline_us, &message, &from_inside, err) < 0)
+            return -1;
+        if (message.kind == BOX_FAILED)
+            return fail_as_box_says(&message, err);
+        if (message.kind == BOX_PLACED)
+            local->inside = message.pid;
+        if (message.kind == BOX_PARKED) {
+            report = xmalloc(BOX_REPORT_MAX);
+            report_n = recv(local->inside_fd, report, BOX_REPORT_MAX, 0);
+            parked = true;
+        }
+    }
+    if (report_n <= 0)
+        return err_set(err, ERR_UNAVAILABLE, "box sent no report");
+    return observe(run, local, arena_str(&run->mem, (struct str){report, (size_t)report_n}), err);
+}
+
+static void close_sources(struct run *run)
+{
+    for (size_t i = 0; i < run->plan.mount_n; i++)
+        if (run->plan.mounts[i].fd >= 0)
+            (void)close(run->plan.mounts[i].fd);
+}
+
+static int release(struct execute *execute, struct run *run, const struct streams *streams,
+                   struct err *err)
+{
+    int failed = relay(run, execute->local, streams, err);
+
+    close_sources(run);
+    local_free(TAKE(execute->local));
+    return failed;
+}
+
+static void drop(struct execute *execute, struct run *run)
+{
+    if (execute->local && execute->local->cancelled_by)
+        run->outcome.reason = REASON_CANCELLED;
+    close_sources(run);
+    local_free(TAKE(execute->local));
+}
+
+const struct backend backend_local = {
+    .name = "local",
+    .offer = offer,
+    .begin = begin,
+    .park = park,
+    .release = release,
+    .drop = drop,
+};

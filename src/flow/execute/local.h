@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* Private to the local provider. */
+
+#include "flow/execute/backend.h"
+#include "flow/execute/box-wire.h"
+#include "lib/linux/cgroup.h"
+
+#include <sys/types.h>
+
+#define RUN_DIR_BYTES 4096
+
+/* One sandbox of this process, from the first folder made for it to the last one removed. */
+struct local {
+    char run_dir[RUN_DIR_BYTES]; /* "" when nothing was made */
+    int lock_fd;                 /* held by us and by box while the run exists */
+    int layer_fds[8];
+    pid_t outer;
+    pid_t inside; /* PID 1 as the host sees it */
+    int supervisor_fd;
+    int inside_fd;
+    int in_fd, out_fd, err_fd; /* our ends of the command's streams */
+    int signals_fd;
+    int cancelled_by;       /* the signal, or 0 */
+    bool gone;              /* box said that nothing is left */
+    struct box_message end; /* what it said */
+};
+
+/* local-runs.c: the folder of a run, under a lock that ends with its last process. */
+int run_dir_make(const struct execute *execute, struct run *run, struct local *local,
+                 struct err *err) MUST_CHECK;
+void run_dir_close(struct local *local);
+void cgroup_name_of(const char *run_id, char out[CGROUP_NAME_BYTES]);
+
+/* local-plan.c: the plan as box wants it, sealed. Sources that are handed over as descriptors
+ * are listed in fds, to be given to box from BOX_FD_FIRST_MOUNT on. */
+struct handed {
+    int fds[BOX_MOUNTS_MAX];
+    size_t n;
+};
+int box_plan_seal(struct run *run, const struct local *local, struct handed *handed, int *out_fd,
+                  struct err *err) MUST_CHECK;
+
+/* local-spawn.c */
+int box_spawn(struct run *run, struct local *local, struct err *err) MUST_CHECK;
+int box_path(char *out, size_t size, struct err *err) MUST_CHECK;
+
+/* local-observe.c: run->seen from box's report and from what the kernel says of its PID 1. */
+int observe(struct run *run, struct local *local, struct str report, struct err *err) MUST_CHECK;
+
+/* local-relay.c: from the release to the end. */
+int relay(struct run *run, struct local *local, const struct streams *streams,
+          struct err *err) MUST_CHECK;
+
+/* Waits for the next message of either end of box; a signal to us, the deadline or the end of
+ * both is a failure. Which end it was is in *from_inside. */
+int box_wait(struct local *local, uint64_t deadline_us, struct box_message *out, bool *from_inside,
+             struct err *err) MUST_CHECK;
+int box_say(int fd, enum box_message_kind kind, int status);

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include "flow/admit/admit.h"
+#include "flow/execute/execute.h"
+#include "lib/base/err.h"
+
+struct policy;
+
+/* One governed run: the only path there is. */
+struct govern;
+
+struct govern_config {
+    const char *state_dir;
+    const struct policy *policy; /* borrowed */
+    const char *profile_path;    /* or NULL */
+};
+
+/* Opens the ledger, finds what dead runs have left and gives each its receipt. */
+int govern_open(const struct govern_config *config, struct govern **out,
+                struct err *err) MUST_CHECK;
+void govern_free(struct govern *govern);
+AUTO_TYPE(govern)
+
+/* The provider the profile names, or NULL. */
+const char *govern_provider(const struct govern *govern);
+
+/* Admits, decides, equips, executes, records; returns when nothing of the run is left. 0: the run
+ * has its receipts, and run->verdict and run->outcome say what happened; a denial is such an
+ * answer. -1: nothing ran, or it cannot be recorded how it ended. */
+int govern_run(struct govern *govern, const struct request *request, const struct streams *streams,
+               struct run *run, struct err *err) MUST_CHECK;
+
+/* The same up to the comparison of plan and sandbox; the command is not run. */
+int govern_preflight(struct govern *govern, const struct request *request, struct run *run,
+                     struct err *err) MUST_CHECK;

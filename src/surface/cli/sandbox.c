@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "surface/cli/sandbox.h"
+
+#include "flow/decide/decide.h"
+#include "lib/base/text.h"
+#include "model/run.h"
+
+#include <string.h>
+
+#define SHOWN_MAX 4096
+#define TENANT "default"
+
+static const struct {
+    const char *option;
+    enum limit_kind kind;
+} limit_options[] = {
+    {"--timeout", LIMIT_WALL  },
+    {"--cpu",     LIMIT_CPU   },
+    {"--memory",  LIMIT_MEMORY},
+    {"--pids",    LIMIT_PIDS  },
+    {"--disk",    LIMIT_DISK  },
+    {"--inodes",  LIMIT_INODES},
+};
+
+static bool has_option(const struct invocation *inv, const char *name)
+{
+    return command_option(inv->command, name) != NULL;
+}
+
+static const char *text_or(const struct invocation *inv, const char *name, const char *otherwise)
+{
+    const char *text = has_option(inv, name) ? option_text(inv, name) : NULL;
+
+    return text ? text : otherwise;
+}
+
+/* Who asks: the uid is what the kernel vouches for; names are for people and can change. */
+static const char *principal(struct invocation *inv)
+{
+    return arena_printf(&inv->mem, "uid:%u", (unsigned)getuid());
+}
+
+static void fill_request(struct invocation *inv, struct sandbox_call *call)
+{
+    static const char *const nothing[] = {"true", NULL};
+    struct request *request = &call->request;
+    const char *profile_provider = govern_provider(call->govern);
+
+    request->principal = principal(inv);
+    request->tenant = TENANT;
+    request->provider = text_or(inv, "--provider", profile_provider ? profile_provider : "local");
+    request->image = text_or(inv, "--image", "host");
+    request->workdir = text_or(inv, "--workdir", NULL);
+    request->argv = inv->operands.n ? inv->operands : (struct words){nothing, 1};
+    if (has_option(inv, "--env"))
+        request->env = option_words(inv, "--env");
+    if (has_option(inv, "--mount"))
+        request->mounts = option_words(inv, "--mount");
+    request->network_policy = strcmp(text_or(inv, "--network", "none"), "policy") == 0;
+    request->tty = has_option(inv, "--tty") && option_flag(inv, "--tty");
+    for (size_t i = 0; i < COUNT(limit_options); i++)
+        if (has_option(inv, limit_options[i].option))
+            request->limits[limit_options[i].kind] = option_number(inv, limit_options[i].option);
+}
+
+static int open_policy(struct invocation *inv, struct sandbox_call *call, struct err *err)
+{
+    const char *path = text_or(inv, "--policy", NULL);
+    AUTO_POLICY_PROBLEM struct policy_problem problem = {0};
+    AUTO_BUF struct buf shown = BUF(SHOWN_MAX);
+    struct err ignored;
+
+    if (!path)
+        return policy_builtin(&call->policy, err);
+    if (policy_open_showing(path, &call->policy, &problem, err) == 0)
+        return 0;
+    if (!inv->json && problem.mark.line &&
+        mark_show(problem.mark, buf_str(&problem.text), &shown, &ignored) == 0)
+        (void)fputs(buf_text(&shown), inv->err);
+    return -1;
+}
+
+int sandbox_call_open(struct invocation *inv, struct sandbox_call *call, int *status)
+{
+    struct govern_config config = {.profile_path = text_or(inv, "--profile", NULL)};
+    struct err err;
+
+    if (cli_state(inv, &config.state_dir, &err) < 0 || open_policy(inv, call, &err) < 0) {
+        *status = cli_error(inv, &err);
+        return -1;
+    }
+    config.policy = call->policy;
+    if (govern_open(&config, &call->govern, &err) < 0) {
+        *status = cli_error(inv, &err);
+        return -1;
+    }
+    fill_request(inv, call);
+    return 0;
+}
+
+void sandbox_call_done(struct sandbox_call *call)
+{
+    govern_free(call->govern);
+    policy_free(call->policy);
+}
+
+int sandbox_status(const struct invocation *inv, const struct run *run)
+{
+    const struct outcome *outcome = &run->outcome;
+
+    if (run->verdict.kind != VERDICT_ALLOW)
+        return cli_status_denied(inv);
+    if (outcome->timed_out)
+        return 124;
+    if (outcome->reason == REASON_SANDBOX_FAILED)
+        return cli_status(inv, ERR_UNAVAILABLE);
+    return outcome->signal ? 128 + outcome->signal : outcome->exit_code;
+}
+
+static void print_escaped(const struct invocation *inv, const char *text)
+{
+    AUTO_BUF struct buf shown = BUF(SHOWN_MAX);
+    struct err ignored; /* a sentence too long to show is left out */
+
+    if (text_escape(str_of(text), &shown, &ignored) == 0)
+        (void)fputs(buf_text(&shown), inv->err);
+}
+
+void sandbox_closing_line(const struct invocation *inv, const struct run *run)
+{
+    const struct outcome *outcome = &run->outcome;
+    const char *receipt = run->closing.id[0] ? run->closing.id : run->intent.id;
+    bool allowed = run->verdict.kind == VERDICT_ALLOW;
+    enum reason reason = allowed ? outcome->reason : run->verdict.reason;
+
+    (void)fprintf(inv->err, "%s: %s", inv->program, verdict_name(run->verdict.kind));
+    if (reason != REASON_NONE)
+        (void)fprintf(inv->err, " %s", reason_code(reason));
+    if (!allowed || reason == REASON_SANDBOX_FAILED) {
+        (void)fputs(": ", inv->err);
+        print_escaped(inv, allowed && outcome->failure ? outcome->failure
+                           : run->verdict.text         ? run->verdict.text
+                                                       : reason_text(reason));
+    } else if (reason != REASON_NONE) {
+        (void)fprintf(inv->err, ": %s", reason_text(reason));
+    }
+    (void)fprintf(inv->err, "; receipt %s, %llu.%03llu s\n", receipt,
+                  (unsigned long long)(outcome->duration_us / 1000000U),
+                  (unsigned long long)(outcome->duration_us / 1000U % 1000U));
+}

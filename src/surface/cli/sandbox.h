@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* Shared by the sandbox commands. */
+
+#include "flow/govern.h"
+#include "surface/cli/commands.h"
+
+struct policy;
+
+/* A governor for the policy and profile the options name, and the request they make. */
+struct sandbox_call {
+    struct policy *policy;
+    struct govern *govern;
+    struct request request;
+};
+
+/* Prints the failure itself; -1 leaves the exit status in *status. */
+int sandbox_call_open(struct invocation *inv, struct sandbox_call *call, int *status) MUST_CHECK;
+void sandbox_call_done(struct sandbox_call *call);
+#define AUTO_SANDBOX_CALL __attribute__((cleanup(sandbox_call_done)))
+
+/* "77 denied" or whatever the outcome of the run says. */
+int sandbox_status(const struct invocation *inv, const struct run *run);
+
+/* One line on standard error: verdict, receipt, duration; for a denial also why. */
+void sandbox_closing_line(const struct invocation *inv, const struct run *run);
