@@ -172,9 +172,7 @@ enum options_end {
 
 static bool listed(const char *list, const char *name, size_t n)
 {
-    const char *at = list;
-
-    while (at && (at = strchr(at, ' ')) != NULL) {
+    for (const char *at = list ? strchr(list, ' ') : NULL; at; at = strchr(at, ' ')) {
         at++;
         if (strncmp(at, name, n) == 0 && at[n] == ' ')
             return true;
