@@ -34,7 +34,7 @@
     X(COMMAND_NOT_FOUND, "COMMAND_NOT_FOUND", "the command does not exist in the sandbox")         \
     X(COMMAND_NOT_EXECUTABLE, "COMMAND_NOT_EXECUTABLE", "the command cannot be executed")          \
     X(LIMIT_TIME, "LIMIT_TIME", "the time limit ended it")                                         \
-    X(LIMIT_MEMORY, "LIMIT_MEMORY", "the memory limit ended it")                                   \
+    X(LIMIT_MEMORY, "LIMIT_MEMORY", "the memory limit was reached")                                   \
     X(LIMIT_PIDS, "LIMIT_PIDS", "the process limit was reached")                                   \
     X(LIMIT_DISK, "LIMIT_DISK", "the disk limit ended it")                                         \
     X(LIMIT_INODES, "LIMIT_INODES", "the file count limit ended it")                               \

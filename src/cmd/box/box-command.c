@@ -7,6 +7,7 @@
 
 #include "lib/base/limits.h"
 #include "lib/base/memory.h"
+#include "lib/linux/fd-pass.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -18,6 +19,7 @@
 #include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 
 struct command {
@@ -60,7 +62,7 @@ static int open_terminal(struct command *command, struct err *err)
         return err_os(err, "opening a terminal");
     (void)snprintf(path, sizeof path, "/dev/pts/%u", number);
     command->tty_path = path;
-    return descriptor_send(BOX_FD_INSIDE, command->tty_fd, err);
+    return fd_send(BOX_FD_INSIDE, command->tty_fd, err);
 }
 
 /* One attempt; what the kernel answered comes back as an errno, 0 for started. */
@@ -91,33 +93,41 @@ static int spawn_at(struct command *command, const char *path)
     return error;
 }
 
+/* 0 when a file of that name can be executed; folders cannot. */
+static int look_at(const char *path)
+{
+    struct stat st;
+
+    if (stat(path, &st) < 0)
+        return errno;
+    return S_ISREG(st.st_mode) && access(path, X_OK) == 0 ? 0 : EACCES;
+}
+
 /* As a shell would find it, in the PATH the command is given. A file that is found but cannot
- * be executed is remembered: "permission denied" says more than "not found". */
+ * be executed is remembered: "permission denied" says more than "not found". Looking before
+ * trying spares a process for every folder of the PATH, and the command's terminal a first
+ * owner that leaves at once. */
 static int spawn(struct command *command)
 {
     const char *name = command->argv[0];
     const char *path = search_path(command->env);
-    int denied = 0;
+    int answer = ENOENT;
 
-    if (*name == '\0')
-        return ENOENT;
     if (strchr(name, '/'))
         return spawn_at(command, name);
-    while (*path) {
+    while (*name && *path) {
         size_t n = strcspn(path, ":");
         char candidate[PATH_BYTES_MAX];
         int written = snprintf(candidate, sizeof candidate, "%.*s/%s", (int)n, path, name);
-        int error = ENOENT;
+        int found = n > 0 && (size_t)written < sizeof candidate ? look_at(candidate) : ENOENT;
 
-        if (n > 0 && written > 0 && (size_t)written < sizeof candidate)
-            error = spawn_at(command, candidate);
-        if (error != ENOENT && error != ENOTDIR && error != EACCES)
-            return error;
-        if (error == EACCES)
-            denied = EACCES;
+        if (found == 0)
+            return spawn_at(command, candidate);
+        if (found == EACCES)
+            answer = EACCES;
         path += n + (path[n] == ':');
     }
-    return denied ? denied : ENOENT;
+    return answer;
 }
 
 /* The caller's pipes must end with the command, not with us. */
@@ -169,15 +179,8 @@ static bool reap(pid_t command, int *status)
 
 static void obey(const struct command *command, const struct box_message *message)
 {
-    struct winsize size;
-
     if (message->kind == BOX_SIGNAL)
         (void)kill(-command->pid, message->status); /* gone already is as good */
-    if (message->kind == BOX_RESIZE && command->tty_fd >= 0) {
-        size = (struct winsize){.ws_row = (unsigned short)message->status,
-                                .ws_col = (unsigned short)message->pid};
-        (void)ioctl(command->tty_fd, TIOCSWINSZ, &size);
-    }
 }
 
 static int wait_for_end(const struct command *command, int signals_fd, struct err *err)

@@ -3,6 +3,7 @@
 
 #include "lib/base/io.h"
 #include "lib/linux/cgroup.h"
+#include "lib/linux/fd-pass.h"
 #include "lib/linux/process.h"
 #include "lib/linux/sys.h"
 
@@ -125,7 +126,7 @@ static int place(struct outer *outer, struct err *err)
     if (plan->cgroup_name && cgroup_set_join(&outer->groups, outer->pid, which, err) < 0)
         return -1;
     if (say_ready(outer->box->sync_fd, err) < 0 ||
-        descriptor_receive(outer->box->sync_fd, &outer->watch.proc_fd, err) < 0)
+        fd_receive(outer->box->sync_fd, &outer->watch.proc_fd, err) < 0)
         return -1;
     return message_send(BOX_FD_SUPERVISOR, &placed, err);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cmd/box/box.h"
 
+#include "lib/linux/fd-pass.h"
 #include "lib/linux/filters.h"
 #include "lib/linux/landlock.h"
 #include "lib/linux/process.h"
@@ -121,7 +122,7 @@ static int show_processes(struct box *box, struct err *err)
 
     if (fd < 0)
         return err_os(err, "opening /proc");
-    return descriptor_send(box->sync_fd, fd, err);
+    return fd_send(box->sync_fd, fd, err);
 }
 
 static int enter_cgroupns(struct box *box, struct err *err)

@@ -56,5 +56,3 @@ enum reason watch_look(struct watch *watch);
 int message_send(int fd, const struct box_message *message, struct err *err) MUST_CHECK;
 /* 1 for a message, 0 when the other side is gone. */
 int message_receive(int fd, struct box_message *out, struct err *err) MUST_CHECK;
-int descriptor_send(int socket_fd, int fd, struct err *err) MUST_CHECK;
-int descriptor_receive(int socket_fd, int *out, struct err *err) MUST_CHECK;

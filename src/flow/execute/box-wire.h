@@ -95,11 +95,9 @@ enum box_message_kind {
     BOX_STARTED,
     BOX_NOT_STARTED, /* inside: err.os says why exec failed */
     BOX_EXITED,      /* inside: status of the command as wait() gives it */
-    BOX_LIMIT,       /* outer: reason is the limit that ended it */
     BOX_GONE,        /* outer: nothing of the run is left */
     BOX_RELEASE,     /* to inside: run the command */
     BOX_SIGNAL,      /* to inside: send status as a signal to the command */
-    BOX_RESIZE,      /* to inside: rows in status, columns in pid */
     BOX_KILL,        /* to outer: end everything now */
 };
 

@@ -11,12 +11,15 @@
 
 #include "lib/base/clock.h"
 #include "lib/crypto/crypto.h"
+#include "lib/linux/fd-pass.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -25,6 +28,7 @@
 #define CHUNK_BYTES 65536U
 #define SURE_BYTES 4096U /* PIPE_BUF: never blocks after POLLOUT */
 #define GRACE_US 250000U
+#define TERMINAL_WAIT_MS 5000
 #define CANCEL_GRACE_US 2000000U
 
 /* One direction: bytes wait in `held` until the sink takes them. */
@@ -49,6 +53,7 @@ struct relay {
     struct flow in, out, err;
     uint64_t deadline_us; /* of the command; UINT64_MAX once it was acted on */
     uint64_t kill_us;     /* when patience ends; UINT64_MAX: no end in sight */
+    int tty_fd;           /* our end of the command's terminal, or -1 */
     bool exited;
     bool killed;
 };
@@ -180,12 +185,48 @@ static void ask_to_end(struct relay *relay, int signal, uint64_t patience_us)
         relay->kill_us = clock_us() + patience_us;
 }
 
+/* The command's terminal is as large as the caller's. */
+static void take_size(const struct relay *relay)
+{
+    struct winsize size;
+
+    if (relay->tty_fd >= 0 && ioctl(STDIN_FILENO, TIOCGWINSZ, &size) == 0)
+        (void)ioctl(relay->tty_fd, TIOCSWINSZ, &size);
+}
+
+/* With a terminal there is one stream each way, over one descriptor. */
+static int take_terminal(struct relay *relay, struct err *err)
+{
+    struct pollfd polled = {.fd = relay->local->inside_fd, .events = POLLIN};
+    int in_fd;
+
+    if (poll(&polled, 1, TERMINAL_WAIT_MS) != 1)
+        return err_set(err, ERR_TIMEOUT, "the sandbox opened no terminal");
+    if (fd_receive(relay->local->inside_fd, &relay->tty_fd, err) < 0)
+        return -1;
+    take_size(relay);
+    in_fd = fcntl(relay->tty_fd, F_DUPFD_CLOEXEC, 0);
+    if (in_fd < 0)
+        return err_os(err, "sharing the terminal");
+    if (relay->in.to >= 0)
+        (void)close(relay->in.to);
+    relay->in.to = in_fd;
+    close_source(&relay->out);
+    close_source(&relay->err);
+    relay->out.from = relay->tty_fd;
+    return 0;
+}
+
 static void on_signal(struct relay *relay)
 {
     struct signalfd_siginfo info;
 
     if (read(relay->local->signals_fd, &info, sizeof info) != (ssize_t)sizeof info)
         return;
+    if (info.ssi_signo == SIGWINCH) {
+        take_size(relay);
+        return;
+    }
     if (relay->local->cancelled_by) {
         kill_now(relay); /* asked a second time */
         return;
@@ -270,10 +311,8 @@ static void on_message(struct relay *relay, const struct box_message *message)
         return;
     case BOX_PLACED:
     case BOX_PARKED:
-    case BOX_LIMIT:
     case BOX_RELEASE:
     case BOX_SIGNAL:
-    case BOX_RESIZE:
     case BOX_KILL:
         return;
     }
@@ -399,6 +438,7 @@ int relay(struct run *run, struct local *local, const struct streams *streams, s
     relay->local = local;
     relay->deadline_us = began_us + run->plan.limits.of[LIMIT_WALL].value * 1000U;
     relay->kill_us = UINT64_MAX;
+    relay->tty_fd = -1;
     flow_init(&relay->in, streams->in_fd, local->in_fd, false, 0);
     relay->in.close_to = true;
     local->in_fd = -1; /* the flow closes it when our input ends */
@@ -411,6 +451,8 @@ int relay(struct run *run, struct local *local, const struct streams *streams, s
     if (box_say(local->inside_fd, BOX_RELEASE, 0) < 0)
         failed = err_os(err, "releasing the sandbox");
     else
+        failed = run->action.tty ? take_terminal(relay, err) : 0;
+    if (!failed)
         failed = loop(relay, err);
     run->outcome.duration_us = clock_us() - began_us;
     if (relay->in.to >= 0)

@@ -40,6 +40,8 @@ static int make_layers(struct run *run, struct local *local, struct err *err)
         if (run->offer.started_by_root && fchownat(dir, names[i], run->offer.host_uid,
                                                    run->offer.host_gid, AT_SYMLINK_NOFOLLOW) < 0)
             return err_os(err, "giving %s/%s to the sandbox", local->run_dir, names[i]);
+        if (strcmp(names[i], "tmp") == 0 && fchmodat(dir, names[i], 01777, 0) < 0)
+            return err_os(err, "opening %s/%s to all", local->run_dir, names[i]);
     }
     return 0;
 }

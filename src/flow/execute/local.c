@@ -199,6 +199,7 @@ static int open_signals(struct local *local, struct err *err)
     (void)sigaddset(&ours, SIGTERM);
     (void)sigaddset(&ours, SIGHUP);
     (void)sigaddset(&ours, SIGQUIT);
+    (void)sigaddset(&ours, SIGWINCH);
     if (sigprocmask(SIG_BLOCK, &ours, NULL) < 0)
         return err_os(err, "holding back signals");
     (void)signal(SIGPIPE, SIG_IGN);
@@ -248,7 +249,8 @@ int box_wait(struct local *local, uint64_t deadline_us, struct box_message *out,
             return err_os(err, "waiting for box");
         if (n <= 0)
             continue;
-        if (polled[2].revents && read(local->signals_fd, &info, sizeof info) > 0) {
+        if (polled[2].revents && read(local->signals_fd, &info, sizeof info) > 0 &&
+            info.ssi_signo != SIGWINCH) {
             local->cancelled_by = (int)info.ssi_signo;
             return err_set(err, ERR_CONFLICT, "cancelled while the sandbox was built");
         }

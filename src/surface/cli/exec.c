@@ -7,6 +7,7 @@
 #include "lib/json/json.h"
 #include "model/run.h"
 
+#include <termios.h>
 #include <unistd.h>
 
 /* Keys of the object that bind the run to its sandbox, in the order of the receipt's preimage. */
@@ -92,13 +93,38 @@ static struct json *result_json(struct invocation *inv, const struct run *run)
     return object;
 }
 
+/* Keys go to the command's terminal as they are pressed; ours is as it was when we leave. */
+struct raw_terminal {
+    struct termios before;
+    bool changed;
+};
+
+static void terminal_raw(struct raw_terminal *terminal)
+{
+    struct termios raw;
+
+    if (tcgetattr(STDIN_FILENO, &terminal->before) < 0)
+        return; /* not a terminal: the command gets one all the same */
+    raw = terminal->before;
+    cfmakeraw(&raw);
+    terminal->changed = tcsetattr(STDIN_FILENO, TCSANOW, &raw) == 0;
+}
+
+static void terminal_restore(const struct raw_terminal *terminal)
+{
+    if (terminal->changed)
+        (void)tcsetattr(STDIN_FILENO, TCSANOW, &terminal->before);
+}
+
 int run_sandbox_exec(struct invocation *inv)
 {
     AUTO_SANDBOX_CALL struct sandbox_call call = {0};
     struct streams streams = {.in_fd = STDIN_FILENO, .out_fd = -1, .err_fd = -1};
+    struct raw_terminal terminal = {.changed = false};
     struct run run;
     struct err err;
     int status;
+    int failed;
 
     if (sandbox_call_open(inv, &call, &status) < 0)
         return status;
@@ -109,7 +135,11 @@ int run_sandbox_exec(struct invocation *inv)
         streams.err_fd = STDERR_FILENO;
     }
     run_init(&run);
-    if (govern_run(call.govern, &call.request, &streams, &run, &err) < 0) {
+    if (call.request.tty)
+        terminal_raw(&terminal);
+    failed = govern_run(call.govern, &call.request, &streams, &run, &err);
+    terminal_restore(&terminal);
+    if (failed) {
         status = cli_error(inv, &err);
     } else {
         status = sandbox_status(inv, &run);
