@@ -93,29 +93,33 @@ static struct str resolved(struct str path, char *out)
     return result;
 }
 
-/* For deny and ask: by name wherever the program lies, by path where the path is known. */
-static bool names_program(const struct program *program, const char *typed)
+static bool names_site(const struct program *program, struct str typed)
 {
-    struct str base = str_of(program_base(typed));
     char path[PATH_BYTES_MAX];
 
+    return typed.n < sizeof path && glob_match(program->site, resolved(typed, path));
+}
+
+/* For deny and ask: by name wherever the program lies, by path where the path is known. */
+static bool names_program(const struct program *program, struct str typed, struct str base)
+{
+    if (glob_match(program->word, typed))
+        return true;
     if (!program->has_slash)
-        return glob_match(program->word, base) || glob_match(program->word, str_of(typed));
-    if (typed[0] != '/' || strlen(typed) >= sizeof path)
-        return glob_match(program->base, base) || glob_match(program->word, str_of(typed));
-    return glob_match(program->site, resolved(str_of(typed), path)) ||
-           glob_match(program->word, str_of(typed));
+        return base.n < typed.n && glob_match(program->word, base);
+    if (typed.n == 0 || typed.p[0] != '/' || typed.n >= PATH_BYTES_MAX)
+        return glob_match(program->base, base);
+    return names_site(program, typed);
 }
 
 /* For allow: a bare name is looked up in read-only folders, so it may stand for the program; a
  * path is only ever allowed as a path. */
 static bool allows_program(const struct judge *judge, const struct program *program,
-                           const char *typed)
+                           struct str typed, struct str base)
 {
     if (!program->has_slash)
-        return judge->bare_names_trusted && !strchr(typed, '/') &&
-               glob_match(program->word, str_of(typed));
-    return is_plain_path(str_of(typed)) && glob_match(program->path, str_of(typed));
+        return judge->bare_names_trusted && base.n == typed.n && glob_match(program->word, typed);
+    return glob_match(program->path, typed) && is_plain_path(typed);
 }
 
 static bool place_matches(const struct place *place, struct str word, bool allowing)
@@ -158,7 +162,8 @@ static bool words_match(const struct place *places, size_t place_n, struct slice
     return p == place_n;
 }
 
-static bool rule_matches(const struct judge *judge, const struct rule *rule, struct slice words)
+static bool rule_matches(const struct judge *judge, const struct rule *rule, struct slice words,
+                         struct str typed, struct str base)
 {
     bool allowing = rule->kind == VERDICT_ALLOW;
     bool program = false;
@@ -166,8 +171,8 @@ static bool rule_matches(const struct judge *judge, const struct rule *rule, str
     if (rule->program_n == 0)
         return words_match(rule->places, rule->place_n, words, allowing);
     for (size_t i = 0; i < rule->program_n && !program; i++)
-        program = allowing ? allows_program(judge, &rule->programs[i], words.v[0])
-                           : names_program(&rule->programs[i], words.v[0]);
+        program = allowing ? allows_program(judge, &rule->programs[i], typed, base)
+                           : names_program(&rule->programs[i], typed, base);
     return program && words_match(rule->places + 1, rule->place_n - 1,
                                   (struct slice){words.v + 1, words.n - 1}, allowing);
 }
@@ -185,6 +190,8 @@ static struct finding stricter(struct finding a, struct finding b)
 static struct finding judge_words(const struct judge *judge, struct slice words)
 {
     const struct policy *policy = judge->policy;
+    struct str typed = str_of(words.v[0]);
+    struct str base = str_of(program_base(words.v[0]));
     struct finding best = {.kind = policy->fallback};
 
     for (size_t i = 0; i < policy->rule_n; i++) {
@@ -193,7 +200,7 @@ static struct finding judge_words(const struct judge *judge, struct slice words)
         /* Strictest first (DENY is the smallest): skip what could not change anything. */
         if (best.rule && rule->kind >= best.rule->kind)
             continue;
-        if (rule_matches(judge, rule, words))
+        if (rule_matches(judge, rule, words, typed, base))
             best = (struct finding){.kind = rule->kind, .rule = rule};
     }
     return best;
