@@ -187,7 +187,9 @@ static struct finding stricter(struct finding a, struct finding b)
     return !a.rule && b.rule ? b : a;
 }
 
-static struct finding judge_words(const struct judge *judge, struct slice words)
+/* Rules against the words from their first one; for words further back (later), rules that begin
+ * with ** are left out: they have been held against all of the words already. */
+static struct finding judge_words(const struct judge *judge, struct slice words, bool later)
 {
     const struct policy *policy = judge->policy;
     struct str typed = str_of(words.v[0]);
@@ -198,7 +200,7 @@ static struct finding judge_words(const struct judge *judge, struct slice words)
         const struct rule *rule = &policy->rules[i];
 
         /* Strictest first (DENY is the smallest): skip what could not change anything. */
-        if (best.rule && rule->kind >= best.rule->kind)
+        if ((best.rule && rule->kind >= best.rule->kind) || (later && rule->program_n == 0))
             continue;
         if (rule_matches(judge, rule, words, typed, base))
             best = (struct finding){.kind = rule->kind, .rule = rule};
@@ -212,7 +214,7 @@ static struct finding judge_command(const struct judge *judge, struct slice word
 static struct finding scan_words(const struct judge *judge, struct slice words, struct finding best)
 {
     for (size_t at = 1; at < words.n && at < SCAN_WORDS_MAX; at++) {
-        struct finding found = judge_words(judge, (struct slice){words.v + at, words.n - at});
+        struct finding found = judge_words(judge, (struct slice){words.v + at, words.n - at}, true);
 
         if (found.rule && found.kind != VERDICT_ALLOW)
             best = stricter(best, found);
@@ -250,7 +252,7 @@ static struct finding judge_inside(const struct judge *judge, struct slice words
 
 static struct finding judge_command(const struct judge *judge, struct slice words, unsigned depth)
 {
-    struct finding own = judge_words(judge, words);
+    struct finding own = judge_words(judge, words, false);
     struct inside inside;
 
     if (!judge->policy->restricts && judge->policy->fallback == VERDICT_ALLOW)
@@ -406,6 +408,7 @@ int decide_run(const struct policy *policy, struct run *run, struct err *err)
     if (run->demand.not_enforceable && run->verdict.kind != VERDICT_DENY)
         run->verdict = (struct verdict){.kind = VERDICT_DENY,
                                         .reason = REASON_POLICY_NOT_ENFORCEABLE,
+                                        .line = policy->not_enforceable_line,
                                         .text = run->demand.not_enforceable};
     return 0;
 }

@@ -24,9 +24,11 @@ void load_not_enforceable(struct load *load, struct mark mark, const char *what)
 {
     struct demand *demand = &load->policy->demand;
 
-    if (!demand->not_enforceable)
-        demand->not_enforceable =
-            arena_printf(load->mem, "line %u: %s is not enforceable yet", mark.line, what);
+    if (demand->not_enforceable)
+        return;
+    demand->not_enforceable =
+        arena_printf(load->mem, "line %u: %s is not enforceable yet", mark.line, what);
+    load->policy->not_enforceable_line = mark.line;
 }
 
 const char *shown(struct load *load, struct str s)

@@ -51,4 +51,5 @@ struct policy {
     bool restricts; /* some rule denies or asks */
 
     struct demand demand;
+    unsigned not_enforceable_line;
 };
