@@ -82,7 +82,13 @@ static int open_policy(struct invocation *inv, struct sandbox_call *call, struct
 
 int sandbox_call_open(struct invocation *inv, struct sandbox_call *call, int *status)
 {
-    struct govern_config config = {.profile_path = text_or(inv, "--profile", NULL)};
+    return sandbox_call_open_with(inv, text_or(inv, "--profile", NULL), call, status);
+}
+
+int sandbox_call_open_with(struct invocation *inv, const char *profile_path,
+                           struct sandbox_call *call, int *status)
+{
+    struct govern_config config = {.profile_path = profile_path};
     struct err err;
 
     if (cli_state(inv, &config.state_dir, &err) < 0 || open_policy(inv, call, &err) < 0) {

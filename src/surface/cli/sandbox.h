@@ -17,6 +17,9 @@ struct sandbox_call {
 
 /* Prints the failure itself; -1 leaves the exit status in *status. */
 int sandbox_call_open(struct invocation *inv, struct sandbox_call *call, int *status) MUST_CHECK;
+/* The same under another profile than the options name; NULL: none. */
+int sandbox_call_open_with(struct invocation *inv, const char *profile_path,
+                           struct sandbox_call *call, int *status) MUST_CHECK;
 void sandbox_call_done(struct sandbox_call *call);
 #define AUTO_SANDBOX_CALL __attribute__((cleanup(sandbox_call_done)))
 
