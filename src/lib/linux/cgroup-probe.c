@@ -207,11 +207,13 @@ static struct place choose_place(const char *own_dir, const struct place *own, s
 {
     struct place best = {.usable = false};
     char dir[CGROUP_PATH_BYTES];
-    bool own_first = own->occupants != ONLY_US || own->ours;
+    /* Who has vacated his group once does not vacate the one he went to as well. */
+    bool vacated = str_ends(str_of(own_dir), "/" CGROUP_LEFT_NAME);
+    bool own_first = !vacated && (own->occupants != ONLY_US || own->ours);
 
     if (own_first)
         take_better(&best, own);
-    (void)strcpy(dir, own_dir); /* same size */
+    (void)snprintf(dir, sizeof dir, "%s", own_dir);
     while (strlen(dir) > mount_n) {
         struct place above;
 
@@ -223,7 +225,7 @@ static struct place choose_place(const char *own_dir, const struct place *own, s
         if (geteuid() == 0)
             break;
     }
-    if (!own_first)
+    if (!own_first && !vacated)
         take_better(&best, own);
     if (!best.usable)
         best = *own; /* without limits, still good for the rest */

@@ -84,7 +84,7 @@ struct cgroup_usage {
     uint64_t cpu_us; /* 0 where it cannot be measured, like all of these */
     uint64_t memory_bytes;
     uint64_t peak_memory_bytes;
-    uint64_t oom_kills;
+    uint64_t oom_kills;    /* v2 may count one event twice, for the process and for the group */
     uint64_t pids_refused; /* how often the process limit said no */
 };
 
@@ -164,8 +164,8 @@ int cgroup_set_enter(const struct cgroup_set *set, enum cgroup_join which,
 int cgroup_set_join(const struct cgroup_set *set, pid_t pid, enum cgroup_join which,
                     struct err *err) MUST_CHECK;
 
-/* Whether the process is in this set (or below it) in every tree. A process that is gone is
- * ERR_NOT_FOUND. */
+/* Whether the process is in this set (or below it) in every tree, at the place where we make
+ * ours. A process that is gone is ERR_NOT_FOUND. */
 int cgroup_set_contains(const struct cgroup_set *set, pid_t pid, bool *out,
                         struct err *err) MUST_CHECK;
 int cgroup_set_is_empty(const struct cgroup_set *set, bool *out, struct err *err) MUST_CHECK;
