@@ -28,17 +28,20 @@ static void put_if(struct arena *mem, struct json *object, const char *key, cons
         json_put_bytes(mem, object, key, str_of(text));
 }
 
-static const char *evidence_name(enum evidence evidence)
+/* What is planned has been seen by nobody, whatever kind of evidence the plan counts on. */
+static const char *evidence_name(enum evidence evidence, enum receipt_role role)
 {
+    if (role == ROLE_OPENS)
+        return "planned";
     switch (evidence) {
     case EVIDENCE_NONE:
-        return "planned";
+        return "none";
     case EVIDENCE_CLAIMED:
         return "claimed";
     case EVIDENCE_OBSERVED:
         return "observed";
     }
-    return "planned";
+    return "none";
 }
 
 static struct json *failed_checks(struct arena *mem, const struct checks *checks)
@@ -52,13 +55,13 @@ static struct json *failed_checks(struct arena *mem, const struct checks *checks
 }
 
 static struct json *posture_json(struct arena *mem, const struct posture *posture,
-                                 const struct checks *checks)
+                                 const struct checks *checks, enum receipt_role role)
 {
     struct json *json = json_object(mem);
 
     json_put(json, "degraded", failed_checks(mem, checks));
     put_if(mem, json, "egress_policy_hash", posture->egress_policy_hash);
-    json_put_text(mem, json, "evidence", evidence_name(posture->evidence));
+    json_put_text(mem, json, "evidence", evidence_name(posture->evidence, role));
     put_if(mem, json, "image_digest", posture->image_digest);
     put_if(mem, json, "mounts_hash", posture->mounts_hash);
     put_if(mem, json, "preimage_hash", posture->preimage_hash);
@@ -175,12 +178,13 @@ static void put_names(struct arena *mem, const struct run *run, struct json *jso
 }
 
 static void put_enforcement(struct arena *mem, const struct run *run, struct json *json,
-                            const struct posture *posture)
+                            enum receipt_role role)
 {
+    const struct posture *posture = role == ROLE_OPENS ? &run->planned : &run->observed;
     struct json *limits = enforcement_json(mem, &run->plan.limits);
 
     if (posture->preimage_hash[0] || run->checks.n)
-        json_put(json, "posture", posture_json(mem, posture, &run->checks));
+        json_put(json, "posture", posture_json(mem, posture, &run->checks, role));
     if (limits->n)
         json_put(json, "limits", limits);
 }
@@ -204,7 +208,7 @@ void receipt_of_run(struct arena *mem, const struct run *run, enum receipt_role 
         reason = run->outcome.reason;
     put_names(mem, run, json);
     put_decision(mem, run, json, reason);
-    put_enforcement(mem, run, json, opens ? &run->planned : &run->observed);
+    put_enforcement(mem, run, json, role);
     if (!opens) {
         json_put_text(mem, json, "intent_id", run->intent.id);
         if (run->verdict.kind == VERDICT_ALLOW)

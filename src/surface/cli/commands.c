@@ -91,7 +91,8 @@ static const struct cli_option verify_options[] = {
     {"--head", "FILE", VALUE_FILE,
      .help = "signed head kept elsewhere; without one completeness is not proven"},
     {"--key", "FILE", VALUE_FILE,
-     .help = "public key to trust; without one the keys named in the file are taken"},
+     .help = "public key to trust (default: the one of your own state directory)"},
+    {"--part", .help = "a piece of a chain will do: it may begin anywhere"},
     OPTION_JSON,
     OPTIONS_END,
 };
@@ -168,7 +169,8 @@ static const struct command receipts_show = {
     .operand_max = 1,
     .values = "",
     .summary = "show one receipt whole",
-    .help = "ID is a receipt id as printed by \"receipts list\" and \"sandbox exec\".",
+    .help = "ID is a receipt id as printed by \"receipts list\" and \"sandbox exec\", the "
+            "beginning of one, or a sequence number.",
     .options = json_option,
     .run = run_receipts_show,
 };

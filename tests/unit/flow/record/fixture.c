@@ -60,6 +60,7 @@ void fixture_run(struct run *run)
             (struct limit){limit_default((enum limit_kind)kind), MEANS_CGROUP, ORIGIN_DEFAULT};
     (void)snprintf(run->planned.provider_version, sizeof run->planned.provider_version,
                    "local/0.1.0 linux/6.1 landlock/7");
+    run->planned.evidence = EVIDENCE_CLAIMED; /* what equip counts on */
     fill_hash(run->planned.sandbox_spec_hash, "spec");
     fill_hash(run->planned.image_digest, "image");
     fill_hash(run->planned.mounts_hash, "mounts");
