@@ -22,7 +22,7 @@
 #define WATCH_PAUSE_MS 50
 #define REMOVE_WAIT_MS 2000
 
-/* Tests build boxes that share a namespace with the host, to see that this is noticed. */
+/* As box_lacks(): namespaces shared with the host. */
 #ifndef BOX_WITHOUT_NAMESPACES
 #define BOX_WITHOUT_NAMESPACES 0
 #endif
@@ -51,7 +51,7 @@ static int make_groups(struct outer *outer, struct err *err)
     if (cgroup_probe(&outer->host, err) < 0 ||
         cgroup_set_make(&outer->host, plan_text(plan, plan->cgroup_name), &outer->groups, err) < 0)
         return -1;
-    return cgroup_set_limit(&outer->groups, &limits, err);
+    return box_lacks("group limits") ? 0 : cgroup_set_limit(&outer->groups, &limits, err);
 }
 
 static int say_ready(int fd, struct err *err)
@@ -76,12 +76,14 @@ static NORETURN void be_inside(struct box *box)
 
 static int clone_inside(struct outer *outer, struct err *err)
 {
-    struct clone_request request = {.flags = NAMESPACES & ~(uint64_t)BOX_WITHOUT_NAMESPACES,
-                                    .cgroup_fd = cgroup_set_v2_fd(&outer->groups)};
+    struct clone_request request = {
+        .flags = NAMESPACES & ~(uint64_t)BOX_WITHOUT_NAMESPACES,
+        .cgroup_fd = box_lacks("group membership") ? -1 : cgroup_set_v2_fd(&outer->groups)};
     int sync[2];
 
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sync) < 0)
         return err_os(err, "making a socket to the sandbox");
+    outer->box->groups = outer->box->plan->cgroup_name ? &outer->groups : NULL;
     outer->pid = sys_clone(&request, &outer->pidfd);
     if (outer->pid == 0) {
         (void)close(sync[0]);
@@ -115,18 +117,13 @@ static int place(struct outer *outer, struct err *err)
 {
     const struct box_plan *plan = outer->box->plan;
     struct box_message placed = {.kind = BOX_PLACED, .pid = outer->pid};
-    enum cgroup_join which =
-        cgroup_set_v2_fd(&outer->groups) >= 0 ? CGROUP_JOIN_V1 : CGROUP_JOIN_ALL;
+    uint32_t host_uid = box_lacks("foreign id") ? 0 : plan->host_uid;
 
-    if (idmap_write(outer->pid, plan->inside_uid, plan->host_uid, plan->inside_gid, plan->host_gid,
+    if (idmap_write(outer->pid, plan->inside_uid, host_uid, plan->inside_gid, plan->host_gid,
                     !plan->started_by_root, err) < 0 ||
         say_ready(outer->box->sync_fd, err) < 0)
         return -1;
-    /* The slow part on some kernels: meanwhile the sandbox builds its root. */
-    if (plan->cgroup_name && cgroup_set_join(&outer->groups, outer->pid, which, err) < 0)
-        return -1;
-    if (say_ready(outer->box->sync_fd, err) < 0 ||
-        fd_receive(outer->box->sync_fd, &outer->watch.proc_fd, err) < 0)
+    if (fd_receive(outer->box->sync_fd, &outer->watch.proc_fd, err) < 0)
         return -1;
     return message_send(BOX_FD_SUPERVISOR, &placed, err);
 }

@@ -29,6 +29,9 @@
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
+/* Lists read better as text than one word a line. */
+/* clang-format off */
+
 /* What ordinary programs, compilers, interpreters, servers and test suites use. */
 static const char *const allowed[] = {
     /* files */
@@ -107,6 +110,8 @@ static const char *const refused[] = {
     /* the processors a sandbox may use are part of its limits */
     "sched_setaffinity",
 };
+
+/* clang-format on */
 
 static void die(const char *what, int error)
 {
@@ -226,10 +231,10 @@ static void refuse_arguments(scmp_filter_ctx filter)
         refuse_if(filter, EPERM, SCMP_SYS(mknodat),
                   SCMP_A2(SCMP_CMP_MASKED_EQ, set_ids[i], set_ids[i]), NULL);
         /* The mode of an open that creates nothing is whatever stood in the register. */
-        refuse_if(filter, EPERM, SCMP_SYS(open),
-                  SCMP_A1(SCMP_CMP_MASKED_EQ, O_CREAT, O_CREAT), &open_mode);
-        refuse_if(filter, EPERM, SCMP_SYS(openat),
-                  SCMP_A2(SCMP_CMP_MASKED_EQ, O_CREAT, O_CREAT), &openat_mode);
+        refuse_if(filter, EPERM, SCMP_SYS(open), SCMP_A1(SCMP_CMP_MASKED_EQ, O_CREAT, O_CREAT),
+                  &open_mode);
+        refuse_if(filter, EPERM, SCMP_SYS(openat), SCMP_A2(SCMP_CMP_MASKED_EQ, O_CREAT, O_CREAT),
+                  &openat_mode);
     }
     refuse_sockets(filter);
 }

@@ -47,6 +47,6 @@ unsigned landlock_abi(void);
  * sockets to anything outside; then what landlock_allow() grants beneath path_fd; then it binds
  * this process and its children for good. Needs no_new_privs. */
 int landlock_open(unsigned abi, int *out_fd, struct err *err) MUST_CHECK;
-int landlock_allow(int ruleset_fd, unsigned abi, int path_fd, uint64_t rights, struct err *err)
-    MUST_CHECK;
+int landlock_allow(int ruleset_fd, unsigned abi, int path_fd, uint64_t rights,
+                   struct err *err) MUST_CHECK;
 int landlock_enforce(int ruleset_fd, struct err *err) MUST_CHECK;
