@@ -332,6 +332,17 @@ static bool take_message(struct relay *relay, int fd)
     return true;
 }
 
+/* Outer speaks after PID 1 is gone, so by then all that PID 1 ever said has arrived; but how the
+ * command ended may still wait behind a message that was taken in the same round. */
+static void take_rest(struct relay *relay, int inside_fd)
+{
+    struct box_message message;
+
+    while (inside_fd >= 0 &&
+           recv(inside_fd, &message, sizeof message, MSG_DONTWAIT) == (ssize_t)sizeof message)
+        on_message(relay, &message);
+}
+
 /* ---- the loop ---- */
 
 enum { WAIT_IN, WAIT_OUT, WAIT_ERR, WAIT_INSIDE, WAIT_SUPERVISOR, WAIT_SIGNALS, WAIT_COUNT };
@@ -370,6 +381,7 @@ static int loop(struct relay *relay, struct err *err)
             on_signal(relay);
         on_time(relay);
     }
+    take_rest(relay, inside_fd);
     return 0;
 }
 
