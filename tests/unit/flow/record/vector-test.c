@@ -38,8 +38,10 @@ static struct signing_key *vector_key(void)
 
     (void)vector(&text, "key");
     if (file_replace(fixture_path("key"), text.p, text.n, 0600, &err) < 0 ||
-        signing_key_open(fixture_path("key"), &key, &err) < 0)
+        signing_key_open(fixture_path("key"), &key, &err) < 0) {
         test_fail(__FILE__, __LINE__, "%s", err.text);
+        exit(1);
+    }
     return key;
 }
 
