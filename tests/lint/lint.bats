@@ -57,7 +57,7 @@ small_tree() {
 
 @test "shell scripts pass shellcheck" {
     need shellcheck
-    run shellcheck brig .ci/run tools/build tools/format tools/install-helm tools/install-packages \
+    run shellcheck brig .ci/run tools/build tools/build-asan tools/format tools/install-helm tools/install-packages \
         tools/lint tools/run-tests tools/tidy
     echo "$output"
     [ "$status" -eq 0 ]
