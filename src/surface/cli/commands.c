@@ -109,7 +109,6 @@ const struct command_group command_groups[] = {
 };
 const size_t command_group_n = COUNT(command_groups);
 
-#ifdef CLI_HAS_EXEC
 static const struct command sandbox_exec = {
     .path = "sandbox exec",
     .operands = "-- CMD [ARG...]",
@@ -126,9 +125,7 @@ static const struct command sandbox_exec = {
     .options = exec_options,
     .run = run_sandbox_exec,
 };
-#endif
 
-#ifdef CLI_HAS_PREFLIGHT
 static const struct command sandbox_preflight = {
     .path = "sandbox preflight",
     .operands = "",
@@ -138,9 +135,7 @@ static const struct command sandbox_preflight = {
     .options = preflight_options,
     .run = run_sandbox_preflight,
 };
-#endif
 
-#ifdef CLI_HAS_CONFORM
 static const struct command sandbox_conform = {
     .path = "sandbox conform",
     .operands = "",
@@ -150,9 +145,7 @@ static const struct command sandbox_conform = {
     .options = conform_options,
     .run = run_sandbox_conform,
 };
-#endif
 
-#ifdef CLI_HAS_RECEIPTS
 static const struct command receipts_list = {
     .path = "receipts list",
     .operands = "",
@@ -202,9 +195,7 @@ static const struct command receipts_export = {
     .options = receipts_export_options,
     .run = run_receipts_export,
 };
-#endif
 
-#ifdef CLI_HAS_VERIFY
 static const struct command verify_files = {
     .path = "verify",
     .operands = "FILE...",
@@ -216,9 +207,7 @@ static const struct command verify_files = {
     .options = verify_options,
     .run = run_verify,
 };
-#endif
 
-#ifdef CLI_HAS_POLICY
 static const struct command policy_check = {
     .path = "policy check",
     .operands = "FILE...",
@@ -229,9 +218,7 @@ static const struct command policy_check = {
     .options = json_option,
     .run = run_policy_check,
 };
-#endif
 
-#ifdef CLI_HAS_DOCTOR
 static const struct command doctor = {
     .path = "doctor",
     .operands = "",
@@ -240,7 +227,6 @@ static const struct command doctor = {
     .options = json_option,
     .run = run_doctor,
 };
-#endif
 
 static const struct command version = {
     .path = "version",
@@ -278,34 +264,9 @@ static const struct command help = {
 };
 
 const struct command *const commands[] = {
-#ifdef CLI_HAS_EXEC
-    &sandbox_exec,
-#endif
-#ifdef CLI_HAS_PREFLIGHT
-    &sandbox_preflight,
-#endif
-#ifdef CLI_HAS_CONFORM
-    &sandbox_conform,
-#endif
-#ifdef CLI_HAS_RECEIPTS
-    &receipts_list,
-    &receipts_show,
-    &receipts_verify,
-    &receipts_head,
-    &receipts_export,
-#endif
-#ifdef CLI_HAS_VERIFY
-    &verify_files,
-#endif
-#ifdef CLI_HAS_POLICY
-    &policy_check,
-#endif
-#ifdef CLI_HAS_DOCTOR
-    &doctor,
-#endif
-    &version,
-    &completion,
-    &help,
+    &sandbox_exec,    &sandbox_preflight, &sandbox_conform, &receipts_list, &receipts_show,
+    &receipts_verify, &receipts_head,     &receipts_export, &verify_files,  &policy_check,
+    &doctor,          &version,           &completion,      &help,
 };
 const size_t command_n = COUNT(commands);
 

@@ -80,9 +80,7 @@ int run_doctor(struct invocation *inv)
         area = f.area;
         print_finding(inv, &f);
     }
-#ifdef CLI_HAS_PROVIDERS
     usable = show_providers(inv, providers) && usable;
-#endif
     json_put_bool(&inv->mem, answer, "usable", usable);
     json_put(answer, "findings", list);
     json_put(answer, "providers", providers);
