@@ -207,6 +207,8 @@ static void refuse_arguments(scmp_filter_ctx filter)
                                           CLONE_NEWNET};
     static const uint64_t ioctls[] = {TIOCSTI, TIOCLINUX, TIOCSETD, TIOCCONS};
     static const uint64_t set_ids[] = {S_ISUID, S_ISGID};
+    /* The flags that make open() look at its mode; a file without a name can get one later. */
+    static const uint64_t creating[] = {O_CREAT, O_TMPFILE & ~O_DIRECTORY};
 
     for (size_t i = 0; i < COUNT(namespaces); i++)
         refuse_if(filter, EPERM, SCMP_SYS(clone),
@@ -231,10 +233,12 @@ static void refuse_arguments(scmp_filter_ctx filter)
         refuse_if(filter, EPERM, SCMP_SYS(mknodat),
                   SCMP_A2(SCMP_CMP_MASKED_EQ, set_ids[i], set_ids[i]), NULL);
         /* The mode of an open that creates nothing is whatever stood in the register. */
-        refuse_if(filter, EPERM, SCMP_SYS(open), SCMP_A1(SCMP_CMP_MASKED_EQ, O_CREAT, O_CREAT),
-                  &open_mode);
-        refuse_if(filter, EPERM, SCMP_SYS(openat), SCMP_A2(SCMP_CMP_MASKED_EQ, O_CREAT, O_CREAT),
-                  &openat_mode);
+        for (size_t c = 0; c < COUNT(creating); c++) {
+            refuse_if(filter, EPERM, SCMP_SYS(open),
+                      SCMP_A1(SCMP_CMP_MASKED_EQ, creating[c], creating[c]), &open_mode);
+            refuse_if(filter, EPERM, SCMP_SYS(openat),
+                      SCMP_A2(SCMP_CMP_MASKED_EQ, creating[c], creating[c]), &openat_mode);
+        }
     }
     refuse_sockets(filter);
 }
