@@ -27,8 +27,11 @@ tidy:
 lint:
 	@tools/lint
 
+# Numbers next to peers; never part of a test.
 bench: all
-	@for bench in bench/*/run; do if [ -x "$$bench" ]; then "$$bench" || exit; fi; done
+	@for bench in bench/*/run; do [ ! -x "$$bench" ] || "$$bench" || exit; done
+	@ninja -C build bench/govern >build/bench.log
+	@build/bench/govern
 
 # Also as helm, unless another program of that name is there.
 install: all
