@@ -60,6 +60,9 @@ static void check_isolation(struct run *run)
     add_bool(run, "seccomp refuses", plan->seccomp_refuses, seen->seccomp_refuses);
     add_number(run, "landlock abi", plan->landlock_abi, seen->landlock_abi);
     add_bool(run, "landlock refuses", plan->landlock_refuses, seen->landlock_refuses);
+    /* Last: the hash only says that one of the above differs. */
+    add_check(run, "sandbox spec", REASON_PREFLIGHT_ISOLATION, run->planned.sandbox_spec_hash,
+              run->observed.sandbox_spec_hash);
 }
 
 /* The first row of the mount table that differs, in words; the hash only says that one does. */
@@ -119,8 +122,6 @@ static void check_hashes(struct run *run)
     add_check(run, "limits", REASON_PREFLIGHT_RESOURCE_LIMITS, "as planned", limit_difference(run));
     add_check(run, "resource limits", REASON_PREFLIGHT_RESOURCE_LIMITS,
               run->planned.resource_limits_hash, run->observed.resource_limits_hash);
-    add_check(run, "sandbox spec", REASON_PREFLIGHT_ISOLATION, run->planned.sandbox_spec_hash,
-              run->observed.sandbox_spec_hash);
 }
 
 static void judge(struct run *run)

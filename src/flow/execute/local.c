@@ -20,12 +20,14 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/pidfd.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/utsname.h>
 #include <sys/wait.h>
 
 #define BUILD_WAIT_US 10000000U
+#define END_WAIT_US 5000000U
 
 /* Started by root, a sandbox's user is somebody nobody else on the machine is: ids that no
  * distribution hands out. BRIG_UID_BASE moves the range, for machines that do use them. */
@@ -167,20 +169,36 @@ static struct local *local_new(void)
     return local;
 }
 
+/* box ends by itself once nobody listens any more. One that hangs all the same is killed: PID 1
+ * goes with it, and what it made is removed from here. */
+static void end_outer(pid_t outer)
+{
+    AUTO_FD int pidfd = pidfd_open(outer, 0);
+    struct pollfd polled = {.fd = pidfd, .events = POLLIN};
+    uint64_t deadline_us = clock_us() + END_WAIT_US;
+
+    while (pidfd >= 0 && clock_us() < deadline_us)
+        if (poll(&polled, 1, (int)((deadline_us - clock_us()) / 1000U) + 1) > 0)
+            break;
+    if (pidfd < 0 || !polled.revents)
+        (void)kill(outer, SIGKILL);
+    while (waitpid(outer, NULL, 0) < 0 && errno == EINTR)
+        continue;
+}
+
 void local_free(struct local *local)
 {
     if (!local)
         return;
-    /* Closing this tells box that nobody waits any more; it ends everything and cleans up. */
     if (local->supervisor_fd >= 0)
         (void)close(local->supervisor_fd);
+    if (local->inside_fd >= 0)
+        (void)close(local->inside_fd);
     if (local->outer > 0)
-        while (waitpid(local->outer, NULL, 0) < 0 && errno == EINTR)
-            continue;
+        end_outer(local->outer);
     run_dir_close(local);
-    for (size_t i = 0; i < 5; i++) {
-        const int fds[] = {local->inside_fd, local->in_fd, local->out_fd, local->err_fd,
-                           local->signals_fd};
+    for (size_t i = 0; i < 4; i++) {
+        const int fds[] = {local->in_fd, local->out_fd, local->err_fd, local->signals_fd};
 
         if (fds[i] >= 0)
             (void)close(fds[i]);
@@ -216,16 +234,14 @@ static int begin(struct execute *execute, struct run *run, struct err *err)
     return box_spawn(run, local, err);
 }
 
-static int take(struct local *local, int fd, struct box_message *out, struct err *err)
+/* 1 for a message, 0 when that end is gone. */
+static int take(int fd, struct box_message *out, struct err *err)
 {
     ssize_t got = recv(fd, out, sizeof *out, 0);
 
-    (void)local;
-    if (got < 0)
+    if (got < 0 && errno != ECONNRESET)
         return err_os(err, "listening to box");
-    if (got != (ssize_t)sizeof *out)
-        return err_set(err, ERR_UNAVAILABLE, "box ended before the sandbox stood");
-    return 0;
+    return got == (ssize_t)sizeof *out;
 }
 
 int box_wait(struct local *local, uint64_t deadline_us, struct box_message *out, bool *from_inside,
@@ -240,7 +256,7 @@ int box_wait(struct local *local, uint64_t deadline_us, struct box_message *out,
     for (;;) {
         uint64_t now = clock_us();
         struct signalfd_siginfo info;
-        int n;
+        int n, got;
 
         if (now >= deadline_us)
             return err_set(err, ERR_TIMEOUT, "the sandbox did not stand in time");
@@ -255,8 +271,15 @@ int box_wait(struct local *local, uint64_t deadline_us, struct box_message *out,
             return err_set(err, ERR_CONFLICT, "cancelled while the sandbox was built");
         }
         *from_inside = polled[0].revents != 0;
-        if (polled[0].revents || polled[1].revents)
-            return take(local, *from_inside ? local->inside_fd : local->supervisor_fd, out, err);
+        if (!polled[0].revents && !polled[1].revents)
+            continue;
+        got = take(*from_inside ? local->inside_fd : local->supervisor_fd, out, err);
+        if (got != 0)
+            return got < 0 ? -1 : 0;
+        if (!*from_inside)
+            return err_set(err, ERR_UNAVAILABLE, "box ended before the sandbox stood");
+        polled[0].fd = -1; /* the supervisor knows why */
+        polled[0].revents = 0;
     }
 }
 
