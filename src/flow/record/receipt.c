@@ -163,6 +163,8 @@ static void put_decision(struct arena *mem, const struct run *run, struct json *
 
 static void put_names(struct arena *mem, const struct run *run, struct json *json)
 {
+    if (run->action.kind != ACTION_RUN)
+        json_put_text(mem, json, "action", action_name(run->action.kind));
     json_put_text(mem, json, "effect_id", run->effect_id);
     put_if(mem, json, "principal", run->action.principal);
     put_if(mem, json, "provider", run->action.provider);
@@ -266,6 +268,21 @@ void receipt_hash(struct str body, struct hash *out)
     hasher_end(&h, out);
 }
 
+/* "r", seven digits that grow with the sequence number, twelve random ones. Names that grow keep
+ * the index of names growing at one end: a name costs one page that is in memory anyway, in a
+ * small ledger as in a large one. */
+static void name_receipt(uint64_t seq, char out[ID_BYTES])
+{
+    static const char digits[] = "0123456789abcdefghijklmnopqrstuv"; /* as bytes sort */
+    char random[ID_BYTES];
+
+    id_new(random);
+    out[0] = 'r';
+    for (int i = 7; i > 0; i--, seq >>= 5)
+        out[i] = digits[seq & 31];
+    memcpy(out + 8, random + 8, sizeof random - 8);
+}
+
 int receipt_seal(struct arena *mem, const char *key_id, struct chain_head *head,
                  struct receipt *receipt, struct err *err)
 {
@@ -277,7 +294,7 @@ int receipt_seal(struct arena *mem, const char *key_id, struct chain_head *head,
         return err_set(err, ERR_LIMIT, "the ledger has no numbers left");
     ref->seq = head->seq + 1;
     ref->lamport_clock = head->lamport_clock + 1;
-    id_new(ref->id);
+    name_receipt(ref->seq, ref->id);
     clock_timestamp(ref->timestamp);
     hash_text(&head->hash, prev_hash);
 

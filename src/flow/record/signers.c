@@ -7,54 +7,55 @@
 #include "flow/record/ledger.h"
 
 #include <pthread.h>
-#include <stdatomic.h>
 #include <unistd.h>
 
 #define HELPERS_MAX 3
 #define WORTH_SHARING 8 /* below this, waking a helper costs more than it saves */
+#define PORTION 4
 
 struct signers {
     pthread_mutex_t lock;
-    pthread_cond_t begin;
-    pthread_cond_t end;
+    pthread_cond_t more;
+    pthread_cond_t finished;
     pthread_t helpers[HELPERS_MAX];
     unsigned helper_n;
     /* Under the lock: */
-    unsigned round; /* counts up with each batch */
-    unsigned busy;  /* helpers that have not finished the round */
-    bool leave;
-    /* Of the round: */
     const struct signing_key *key;
     struct receipt *receipts;
     size_t n;
-    atomic_size_t next;
+    size_t next; /* the first that nobody has taken */
+    size_t done;
+    bool leave;
 };
 
+/* Takes a few and signs them, with the lock given back meanwhile. Nobody waits for a helper that
+ * has taken nothing, so one that the system keeps waiting holds up no batch. */
 static void sign_some(struct signers *s)
 {
-    size_t i;
+    struct receipt *first = s->receipts + s->next;
+    size_t left = s->n - s->next;
+    size_t n = left < PORTION ? left : PORTION;
 
-    while ((i = atomic_fetch_add(&s->next, 1)) < s->n)
-        signing_key_sign(s->key, &s->receipts[i].hash, &s->receipts[i].signature);
+    s->next += n;
+    (void)pthread_mutex_unlock(&s->lock);
+    for (size_t i = 0; i < n; i++)
+        signing_key_sign(s->key, &first[i].hash, &first[i].signature);
+    (void)pthread_mutex_lock(&s->lock);
+    s->done += n;
+    if (s->done == s->n)
+        (void)pthread_cond_signal(&s->finished);
 }
 
 static void *help(void *of_signers)
 {
     struct signers *s = of_signers;
-    unsigned seen = 0;
 
     (void)pthread_mutex_lock(&s->lock);
-    for (;;) {
-        while (s->round == seen && !s->leave)
-            (void)pthread_cond_wait(&s->begin, &s->lock);
-        if (s->leave)
-            break;
-        seen = s->round;
-        (void)pthread_mutex_unlock(&s->lock);
-        sign_some(s);
-        (void)pthread_mutex_lock(&s->lock);
-        if (--s->busy == 0)
-            (void)pthread_cond_signal(&s->end);
+    while (!s->leave) {
+        if (s->next < s->n)
+            sign_some(s);
+        else
+            (void)pthread_cond_wait(&s->more, &s->lock);
     }
     (void)pthread_mutex_unlock(&s->lock);
     return NULL;
@@ -66,8 +67,8 @@ static struct signers *signers_new(void)
     long processors = sysconf(_SC_NPROCESSORS_ONLN);
 
     (void)pthread_mutex_init(&s->lock, NULL);
-    (void)pthread_cond_init(&s->begin, NULL);
-    (void)pthread_cond_init(&s->end, NULL);
+    (void)pthread_cond_init(&s->more, NULL);
+    (void)pthread_cond_init(&s->finished, NULL);
     /* With fewer helpers than wanted, or none, it only takes longer. */
     while (s->helper_n < HELPERS_MAX && (long)s->helper_n + 1 < processors &&
            pthread_create(&s->helpers[s->helper_n], NULL, help, s) == 0)
@@ -81,12 +82,12 @@ void signers_free(struct signers *s)
         return;
     (void)pthread_mutex_lock(&s->lock);
     s->leave = true;
-    (void)pthread_cond_broadcast(&s->begin);
+    (void)pthread_cond_broadcast(&s->more);
     (void)pthread_mutex_unlock(&s->lock);
     for (unsigned i = 0; i < s->helper_n; i++)
         (void)pthread_join(s->helpers[i], NULL);
-    (void)pthread_cond_destroy(&s->begin);
-    (void)pthread_cond_destroy(&s->end);
+    (void)pthread_cond_destroy(&s->more);
+    (void)pthread_cond_destroy(&s->finished);
     (void)pthread_mutex_destroy(&s->lock);
     free(s);
 }
@@ -108,14 +109,12 @@ void signers_sign(struct signers **signers, const struct signing_key *key, struc
     s->key = key;
     s->receipts = receipts;
     s->n = n;
-    atomic_store(&s->next, 0);
-    s->busy = s->helper_n;
-    s->round++;
-    (void)pthread_cond_broadcast(&s->begin);
-    (void)pthread_mutex_unlock(&s->lock);
-    sign_some(s);
-    (void)pthread_mutex_lock(&s->lock);
-    while (s->busy)
-        (void)pthread_cond_wait(&s->end, &s->lock);
+    s->next = 0;
+    s->done = 0;
+    (void)pthread_cond_broadcast(&s->more);
+    while (s->next < s->n)
+        sign_some(s);
+    while (s->done < s->n)
+        (void)pthread_cond_wait(&s->finished, &s->lock);
     (void)pthread_mutex_unlock(&s->lock);
 }

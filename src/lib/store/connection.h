@@ -13,6 +13,7 @@ struct store {
     const char *what;
     uint64_t wait_until_us; /* of the lock being waited for, 0: none */
     int log_pages;          /* in the write-ahead log after our last commit */
+    unsigned commits;       /* of this connection */
     struct statement begin;
     struct statement commit;
     struct statement rollback;

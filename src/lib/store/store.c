@@ -30,8 +30,13 @@
 #include "lib/base/memory.h"
 #include "lib/store/connection.h"
 
-#define LOG_PAGES_REUSE 64  /* copied home before our next write */
-#define LOG_PAGES_EMPTY 256 /* emptied before we leave */
+/* The log is copied home before our next write when it has so many pages. Whoever stays longer
+ * than a one-shot program makes many commits before anybody reads the log again. */
+#define LOG_PAGES_ONE_SHOT 64
+#define LOG_PAGES_RESIDENT 1000
+#define ONE_SHOT_COMMITS 8
+/* Emptied before we leave. */
+#define LOG_PAGES_EMPTY 256
 
 /* Only called when the lock is held by somebody else: waits a moment, then says "again", until
  * the wait has had its time. SQLite's own handler sleeps up to 100 ms; a commit takes one. */
@@ -56,6 +61,7 @@ static int on_committed(void *of_store, sqlite3 *db, const char *name, int pages
     (void)db;
     (void)name;
     store->log_pages = pages;
+    store->commits++;
     return SQLITE_OK;
 }
 
@@ -251,13 +257,20 @@ static int step_kept(struct store *store, struct statement *kept, const char *sq
     return statement_step(kept, err);
 }
 
+static void shorten_log(struct store *store)
+{
+    int enough = store->commits > ONE_SHOT_COMMITS ? LOG_PAGES_RESIDENT : LOG_PAGES_ONE_SHOT;
+
+    if (store->log_pages < enough)
+        return;
+    /* Does what it can without waiting; if a reader is in the way the next one tries. */
+    (void)sqlite3_wal_checkpoint_v2(store->db, NULL, SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
+    store->log_pages = 0;
+}
+
 int transaction_begin(struct store *store, struct transaction *out, struct err *err)
 {
-    if (store->log_pages >= LOG_PAGES_REUSE) {
-        /* Does what it can without waiting; if a reader is in the way the next one tries. */
-        (void)sqlite3_wal_checkpoint_v2(store->db, NULL, SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
-        store->log_pages = 0;
-    }
+    shorten_log(store);
     if (step_kept(store, &store->begin, "BEGIN IMMEDIATE", err) < 0)
         return -1;
     out->store = store;
