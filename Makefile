@@ -36,7 +36,6 @@ bench: all
 # Also as helm, unless another program of that name is there.
 install: all
 	meson install -C build --no-rebuild
-	@tools/install-helm
 
 clean:
 	rm -rf build build-asan
