@@ -17,7 +17,10 @@
 #include "flow/decide/decide.h"
 #include "flow/equip/equip.h"
 #include "flow/record/record.h"
+#include "lib/base/limits.h"
 #include "lib/base/memory.h"
+
+#include <string.h>
 
 struct govern {
     const struct policy *policy;
@@ -26,14 +29,37 @@ struct govern {
     struct execute *execute;
 };
 
+/* A kept sandbox that ended by itself: an end nobody asked for, told as if Brig had. */
+static int record_end(struct govern *govern, const struct dead *dead, struct err *err)
+{
+    struct run run;
+    struct request request = {.kind = ACTION_DESTROY,
+                              .sandbox = dead->id,
+                              .principal = "brig",
+                              .tenant = "default",
+                              .provider = "local"};
+    int failed;
+
+    run_init(&run);
+    failed = admit_change(&request, &run, err);
+    run.verdict = (struct verdict){.kind = VERDICT_ALLOW, .reason = dead->reason};
+    run.outcome = (struct outcome){.ended = true, .reason = dead->reason};
+    if (!failed)
+        failed = record_intent(govern->record, &run, err);
+    if (!failed)
+        failed = record_close(govern->record, &run, err);
+    run_done(&run);
+    return failed;
+}
+
 /* A run whose Brig died before the intent was written has no receipt, and had no effect. */
-static int on_dead_run(void *context, const char *run_id, struct err *err)
+static int on_dead(void *context, const struct dead *dead, struct err *err)
 {
     struct govern *govern = context;
 
-    if (record_abandoned(govern->record, run_id, err) < 0 && err->code != ERR_NOT_FOUND)
+    if (record_abandoned(govern->record, dead->id, err) < 0 && err->code != ERR_NOT_FOUND)
         return -1;
-    return 0;
+    return dead->kept ? record_end(govern, dead, err) : 0;
 }
 
 int govern_open(const struct govern_config *config, struct govern **out, struct err *err)
@@ -46,7 +72,7 @@ int govern_open(const struct govern_config *config, struct govern **out, struct 
     if (record_open(config->state_dir, &govern->record, err) < 0 ||
         execute_open(config->state_dir, &govern->execute, err) < 0)
         return -1;
-    if (execute_sweep(govern->execute, on_dead_run, govern, err) < 0)
+    if (execute_sweep(govern->execute, on_dead, govern, err) < 0)
         return err_in(err, "clearing up after an earlier run");
     *out = TAKE(govern);
     return 0;
@@ -108,7 +134,11 @@ static int commit_to(struct govern *govern, struct run *run, bool *begun, struct
         return err_in(err, "not running what cannot be recorded");
     }
     if (is_allowed(run) && !*begun)
-        refuse_by(run, REASON_SANDBOX_FAILED, &build_err);
+        refuse_by(run,
+                  build_err.code == ERR_CONFLICT && run->action.kind == ACTION_EXEC
+                      ? REASON_SANDBOX_PAUSED
+                      : REASON_SANDBOX_FAILED,
+                  &build_err);
     return 0;
 }
 
@@ -152,17 +182,14 @@ int govern_preflight(struct govern *govern, const struct request *request, struc
     return conclude(govern, run, err);
 }
 
-int govern_run(struct govern *govern, const struct request *request, const struct streams *streams,
-               struct run *run, struct err *err)
+/* Steps 4 to 7. */
+static int carry_out(struct govern *govern, struct run *run, const struct streams *streams,
+                     struct err *err)
 {
+    bool planned = is_allowed(run);
     struct err failure;
     bool begun = false;
-    bool planned;
 
-    if (admit_run(request, run, err) < 0)
-        return -1;
-    judge(govern, run);
-    planned = is_allowed(run);
     if (commit_to(govern, run, &begun, err) < 0)
         return -1;
     if (!planned)
@@ -172,6 +199,131 @@ int govern_run(struct govern *govern, const struct request *request, const struc
     if (!is_allowed(run)) {
         execute_drop(govern->execute, run);
     } else if (execute_release(govern->execute, run, streams, &failure) < 0) {
+        run->outcome.reason = REASON_SANDBOX_FAILED;
+        run->outcome.failure = arena_text(&run->mem, str_of(failure.text));
+    }
+    return conclude(govern, run, err);
+}
+
+int govern_run(struct govern *govern, const struct request *request, const struct streams *streams,
+               struct run *run, struct err *err)
+{
+    if (admit_run(request, run, err) < 0)
+        return -1;
+    judge(govern, run);
+    return carry_out(govern, run, streams, err);
+}
+
+/* ---- sandboxes that stay ---- */
+
+struct execute *govern_execute(struct govern *govern)
+{
+    return govern->execute;
+}
+
+int govern_create(struct govern *govern, const struct request *request, struct run *run,
+                  struct err *err)
+{
+    static const char *const nothing[] = {"brig-sandbox", NULL};
+    AUTO_BUF struct buf config = BUF(JSON_TEXT_MAX);
+    struct request made = *request;
+    struct streams none = {.in_fd = -1, .out_fd = -1, .err_fd = -1};
+
+    made.kind = ACTION_CREATE;
+    made.argv = (struct words){nothing, 1};
+    if (admit_run(&made, run, err) < 0)
+        return -1;
+    judge(govern, run);
+    if (is_allowed(run)) {
+        if (config_write(&made, run, &config, err) < 0)
+            return -1;
+        run->action.config = arena_text(&run->mem, buf_str(&config));
+    }
+    return carry_out(govern, run, &none, err);
+}
+
+/* What it was made from, and what belongs to this command. */
+static int join_request(struct run *run, const struct config *config, const struct request *request,
+                        struct request *out, struct err *err)
+{
+    size_t n = 0;
+    const char **env;
+
+    *out = config->request;
+    out->kind = ACTION_EXEC;
+    out->sandbox = request->sandbox;
+    out->principal = request->principal;
+    out->argv = request->argv;
+    out->tty = request->tty;
+    out->stdin_stream = request->stdin_stream;
+    out->keep_background = request->keep_background;
+    if (request->workdir)
+        out->workdir = request->workdir;
+    if (request->mounts.n)
+        return err_set(err, ERR_INVALID,
+                       "a sandbox keeps the mounts it was made with; make another one");
+    env = arena_array(&run->mem, const char *, config->request.env.n + request->env.n + 1);
+    for (size_t i = 0; i < config->request.env.n; i++) {
+        size_t name_n = strcspn(config->request.env.v[i], "=");
+        bool replaced = false;
+
+        for (size_t j = 0; j < request->env.n; j++)
+            replaced |= strcspn(request->env.v[j], "=") == name_n &&
+                        strncmp(request->env.v[j], config->request.env.v[i], name_n) == 0;
+        if (!replaced)
+            env[n++] = config->request.env.v[i];
+    }
+    for (size_t j = 0; j < request->env.n; j++)
+        env[n++] = request->env.v[j];
+    out->env = (struct words){env, n};
+    return 0;
+}
+
+/* The plan must still be the one the sandbox was made by: a machine that has changed since would
+ * make another one. */
+static void check_drift(struct run *run, const struct config *config)
+{
+    if (!is_allowed(run) || strcmp(run->planned.preimage_hash, config->preimage_hash) == 0)
+        return;
+    run->verdict = (struct verdict){
+        .kind = VERDICT_DENY,
+        .reason = REASON_SANDBOX_DRIFT,
+        .text = "this machine would make another sandbox today than when it was made; destroy it "
+                "and create it again",
+    };
+}
+
+int govern_exec(struct govern *govern, const struct request *request, const struct streams *streams,
+                struct run *run, struct err *err)
+{
+    struct request joined;
+    struct config config;
+    const char *text = NULL;
+
+    if (execute_kept_config(govern->execute, &run->mem, request->sandbox, &text, err) < 0 ||
+        config_read(&run->mem, str_of(text), &config, err) < 0 ||
+        join_request(run, &config, request, &joined, err) < 0 || admit_run(&joined, run, err) < 0)
+        return -1;
+    judge(govern, run);
+    check_drift(run, &config);
+    /* Time is the command's own; everything else is held for the sandbox as a whole. */
+    run->action.wall_ms = request->limits[LIMIT_WALL];
+    return carry_out(govern, run, streams, err);
+}
+
+int govern_change(struct govern *govern, const struct request *request, struct run *run,
+                  struct err *err)
+{
+    struct kept_state state;
+    struct err failure;
+
+    if (admit_change(request, run, err) < 0 ||
+        execute_kept_state(govern->execute, request->sandbox, &state, err) < 0)
+        return -1;
+    run->verdict = (struct verdict){.kind = VERDICT_ALLOW, .reason = REASON_POLICY_DEFAULT_ALLOW};
+    if (record_intent(govern->record, run, err) < 0)
+        return err_in(err, "not doing what cannot be recorded");
+    if (execute_change(govern->execute, run, &failure) < 0) {
         run->outcome.reason = REASON_SANDBOX_FAILED;
         run->outcome.failure = arena_text(&run->mem, str_of(failure.text));
     }

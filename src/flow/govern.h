@@ -31,6 +31,20 @@ const char *govern_provider(const struct govern *govern);
 int govern_run(struct govern *govern, const struct request *request, const struct streams *streams,
                struct run *run, struct err *err) MUST_CHECK;
 
+/* Makes a sandbox that stays; its id is run->sandbox_id. */
+int govern_create(struct govern *govern, const struct request *request, struct run *run,
+                  struct err *err) MUST_CHECK;
+/* A command in a sandbox that stays (request->sandbox). Of the request only what belongs to the
+ * command counts: argv, env on top, workdir, tty, time; the rest is as it was made. */
+int govern_exec(struct govern *govern, const struct request *request, const struct streams *streams,
+                struct run *run, struct err *err) MUST_CHECK;
+/* Pauses, resumes, extends or destroys one. */
+int govern_change(struct govern *govern, const struct request *request, struct run *run,
+                  struct err *err) MUST_CHECK;
+
+/* For those who list: the execute stage, borrowed. */
+struct execute *govern_execute(struct govern *govern);
+
 /* The same up to the comparison of plan and sandbox; the command is not run. */
 int govern_preflight(struct govern *govern, const struct request *request, struct run *run,
                      struct err *err) MUST_CHECK;

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "model/run.h"
 
+#include <string.h>
+
 #include "lib/base/limits.h"
 
 static const struct {
@@ -80,6 +82,17 @@ const char *verdict_name(enum verdict_kind kind)
     return names[kind];
 }
 
+const char *action_name(enum action_kind kind)
+{
+    static const char *const names[] = {
+        [ACTION_RUN] = "run",         [ACTION_CREATE] = "create", [ACTION_EXEC] = "exec",
+        [ACTION_PAUSE] = "pause",     [ACTION_RESUME] = "resume", [ACTION_EXTEND] = "extend",
+        [ACTION_DESTROY] = "destroy",
+    };
+
+    return names[kind];
+}
+
 void run_init(struct run *run)
 {
     *run = (struct run){.mem = ARENA(RUN_MEMORY_MAX)};
@@ -87,7 +100,7 @@ void run_init(struct run *run)
     id_new(run->decision_id);
     id_new(run->effect_id);
     id_new(run->session_id);
-    id_new(run->sandbox_id);
+    memcpy(run->sandbox_id, run->id, sizeof run->id); /* its own, unless it joins a kept one */
 }
 
 void run_done(struct run *run)

@@ -34,11 +34,17 @@
     X(COMMAND_NOT_FOUND, "COMMAND_NOT_FOUND", "the command does not exist in the sandbox")         \
     X(COMMAND_NOT_EXECUTABLE, "COMMAND_NOT_EXECUTABLE", "the command cannot be executed")          \
     X(LIMIT_TIME, "LIMIT_TIME", "the time limit ended it")                                         \
-    X(LIMIT_MEMORY, "LIMIT_MEMORY", "the memory limit was reached")                                   \
+    X(LIMIT_MEMORY, "LIMIT_MEMORY", "the memory limit was reached")                                \
     X(LIMIT_PIDS, "LIMIT_PIDS", "the process limit was reached")                                   \
     X(LIMIT_DISK, "LIMIT_DISK", "the disk limit ended it")                                         \
     X(LIMIT_INODES, "LIMIT_INODES", "the file count limit ended it")                               \
     X(CANCELLED, "CANCELLED", "the caller cancelled it")                                           \
+    X(SANDBOX_UNKNOWN, "SANDBOX_UNKNOWN", "there is no such sandbox")                              \
+    X(SANDBOX_DRIFT, "SANDBOX_DRIFT", "the sandbox is not what would be made today")               \
+    X(SANDBOX_PAUSED, "SANDBOX_PAUSED", "the sandbox is paused")                                   \
+    X(SANDBOX_DESTROYED, "SANDBOX_DESTROYED", "the sandbox was destroyed")                         \
+    X(SANDBOX_EXPIRED, "SANDBOX_EXPIRED", "its time to live was over")                             \
+    X(SANDBOX_IDLE, "SANDBOX_IDLE", "nothing ran in it for as long as was agreed")                 \
     X(RUN_ABANDONED, "RUN_ABANDONED", "Brig ended before the run did")                             \
     X(MOCK, "MOCK", "the mock provider runs nothing")
 
@@ -46,6 +52,7 @@ enum reason {
 #define X(id, code, text) REASON_##id,
     REASONS(X)
 #undef X
+        REASON_COUNT
 };
 
 const char *reason_code(enum reason reason);

@@ -40,7 +40,34 @@ enum stdin_kind {
     STDIN_STREAM, /* bytes arrive while it runs; their hash is in the outcome */
 };
 
+/* What is to happen. Everything but a plain run names a sandbox that is kept. */
+enum action_kind {
+    ACTION_RUN, /* one command in a sandbox of its own */
+    ACTION_CREATE,
+    ACTION_EXEC,
+    ACTION_PAUSE,
+    ACTION_RESUME,
+    ACTION_EXTEND,
+    ACTION_DESTROY,
+};
+
+const char *action_name(enum action_kind kind);
+
+/* How long a kept sandbox lives; 0: no such bound. */
+struct lifetime {
+    uint64_t ttl_ms;  /* from creation or the last extension */
+    uint64_t idle_ms; /* without a process in it */
+    uint64_t max_ms;  /* from creation, whatever is extended */
+};
+
 struct action {
+    enum action_kind kind;
+    const char *sandbox; /* id of the kept sandbox; NULL for RUN and CREATE */
+    const char *config;  /* CREATE: what it is made from, kept with it */
+    struct lifetime lifetime;
+    uint64_t extend_ms;
+    bool keep_background; /* EXEC: what it leaves running stays */
+    uint64_t wall_ms;     /* EXEC: its own time; 0: the one the sandbox was made with */
     const char *principal;
     const char *tenant;
     const char *provider;

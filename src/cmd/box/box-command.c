@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The command, and PID 1's only other duty: to reap whatever ends up with it. When the command
- * has ended PID 1 ends too, and with it every process that is left. */
+/* One command: started, waited for, told about. In a one-shot sandbox PID 1 does this itself and
+ * ends with it, and with PID 1 every process that is left. In a kept one a process per command
+ * does it (box-serve.c). */
 
 #include "cmd/box/box.h"
 
@@ -130,18 +131,6 @@ static int spawn(struct command *command)
     return answer;
 }
 
-/* The caller's pipes must end with the command, not with us. */
-static void let_go_of_streams(void)
-{
-    int null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
-
-    for (int fd = 0; fd <= 2; fd++)
-        if (null_fd < 0 || dup2(null_fd, fd) < 0)
-            (void)close(fd);
-    if (null_fd > 2)
-        (void)close(null_fd);
-}
-
 static uint64_t children_cpu_us(void)
 {
     struct rusage usage;
@@ -177,10 +166,12 @@ static bool reap(pid_t command, int *status)
     }
 }
 
-static void obey(const struct command *command, const struct box_message *message)
+/* Messages while it runs. False: end it. */
+static bool obey(const struct command *command, const struct box_message *message)
 {
     if (message->kind == BOX_SIGNAL)
         (void)kill(-command->pid, message->status); /* gone already is as good */
+    return message->kind != BOX_KILL;
 }
 
 static int wait_for_end(const struct command *command, int signals_fd, struct err *err)
@@ -206,7 +197,8 @@ static int wait_for_end(const struct command *command, int signals_fd, struct er
 
             if (got <= 0)
                 return got < 0 ? -1 : err_set(err, ERR_UNAVAILABLE, "the caller is gone");
-            obey(command, &message);
+            if (!obey(command, &message))
+                return 0;
         }
     }
     message = (struct box_message){.kind = BOX_EXITED,
@@ -216,7 +208,35 @@ static int wait_for_end(const struct command *command, int signals_fd, struct er
     return message_send(BOX_FD_INSIDE, &message, err);
 }
 
-static int wait_for_release(struct err *err)
+int command_run(const struct box_plan *plan, struct err *err)
+{
+    struct command command = {
+        .argv = words_of(plan, plan->argv, plan->argv_n),
+        .env = words_of(plan, plan->env, plan->env_n),
+        .tty_fd = -1,
+    };
+    struct box_message started = {.kind = BOX_STARTED};
+    AUTO_FD int signals_fd = -1;
+    sigset_t child;
+
+    (void)sigemptyset(&child);
+    (void)sigaddset(&child, SIGCHLD);
+    (void)sigprocmask(SIG_BLOCK, &child, NULL);
+    signals_fd = signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK);
+    if (signals_fd < 0)
+        return err_os(err, "preparing to wait for the command");
+    if (plan->tty && open_terminal(&command, err) < 0)
+        return -1;
+    started.err.os = spawn(&command);
+    if (started.err.os)
+        started.kind = BOX_NOT_STARTED;
+    streams_let_go();
+    if (message_send(BOX_FD_INSIDE, &started, err) < 0 || started.err.os)
+        return started.err.os ? 0 : -1;
+    return wait_for_end(&command, signals_fd, err);
+}
+
+int command_wait_for_release(struct err *err)
 {
     struct box_message message;
 
@@ -230,32 +250,4 @@ static int wait_for_release(struct err *err)
         if (message.kind == BOX_RELEASE)
             return 0;
     }
-}
-
-int command_run(const struct box *box, struct err *err)
-{
-    struct command command = {
-        .argv = words_of(box->plan, box->plan->argv, box->plan->argv_n),
-        .env = words_of(box->plan, box->plan->env, box->plan->env_n),
-        .tty_fd = -1,
-    };
-    struct box_message started = {.kind = BOX_STARTED};
-    AUTO_FD int signals_fd = -1;
-    sigset_t child;
-
-    (void)sigemptyset(&child);
-    (void)sigaddset(&child, SIGCHLD);
-    (void)sigprocmask(SIG_BLOCK, &child, NULL);
-    signals_fd = signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK);
-    if (signals_fd < 0)
-        return err_os(err, "preparing to wait for the command");
-    if (wait_for_release(err) < 0 || (box->plan->tty && open_terminal(&command, err) < 0))
-        return -1;
-    started.err.os = spawn(&command);
-    if (started.err.os)
-        started.kind = BOX_NOT_STARTED;
-    let_go_of_streams();
-    if (message_send(BOX_FD_INSIDE, &started, err) < 0 || started.err.os)
-        return started.err.os ? 0 : -1;
-    return wait_for_end(&command, signals_fd, err);
 }

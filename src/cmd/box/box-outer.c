@@ -12,6 +12,7 @@
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/pidfd.h>
 #include <sys/socket.h>
@@ -34,7 +35,9 @@ struct outer {
     struct watch watch;
     pid_t pid; /* PID 1 of the sandbox */
     int pidfd;
-    enum reason reason; /* the limit that made us end it */
+    enum reason reason; /* what made us end it */
+    struct life life;
+    bool released; /* a kept sandbox serves: from now on it needs no caller */
 };
 
 static int make_groups(struct outer *outer, struct err *err)
@@ -68,7 +71,11 @@ static NORETURN void be_inside(struct box *box)
 
     (void)close(BOX_FD_SUPERVISOR);
     (void)close(BOX_FD_LOCK);
-    if (steps_run(box, &err) == 0 && report_send(box, &err) == 0 && command_run(box, &err) == 0)
+    if (box->plan->control_fd >= 0)
+        (void)close(box->plan->control_fd);
+    if (steps_run(box, &err) == 0 && report_send(box, &err) == 0 &&
+        command_wait_for_release(&err) == 0 &&
+        (box->plan->execs_fd >= 0 ? serve_run(box, &err) : command_run(box->plan, &err)) == 0)
         _exit(0);
     failed.err = err;
     _exit(message_send(BOX_FD_INSIDE, &failed, &err) < 0 ? 2 : 1);
@@ -100,14 +107,10 @@ static int clone_inside(struct outer *outer, struct err *err)
 /* What belongs to the sandbox must end with it, not with us. */
 static void let_go(struct box *box)
 {
-    int null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
-
-    for (int fd = 0; fd <= 2; fd++)
-        if (null_fd < 0 || dup2(null_fd, fd) < 0)
-            (void)close(fd);
-    if (null_fd > 2)
-        (void)close(null_fd);
+    streams_let_go();
     (void)close(BOX_FD_INSIDE);
+    if (box->plan->execs_fd >= 0)
+        (void)close(box->plan->execs_fd);
     for (uint32_t i = 0; i < box->plan->mount_n; i++)
         if (box->tree_fds[i] >= 0)
             (void)close(box->tree_fds[i]);
@@ -133,35 +136,62 @@ static void end_inside(const struct outer *outer)
     (void)pidfd_send_signal(outer->pidfd, SIGKILL, NULL, 0); /* gone already is as good */
 }
 
+/* A caller that is gone wants nothing more from a one-shot sandbox; a kept one is there for the
+ * callers to come. True: go on listening to this one. */
+static bool on_supervisor(const struct outer *outer)
+{
+    struct box_message message;
+    struct err ignored;
+    int got = message_receive(BOX_FD_SUPERVISOR, &message, &ignored);
+    bool kept = outer->box->plan->control_fd >= 0 && outer->released;
+
+    if ((got <= 0 && !kept) || (got > 0 && message.kind == BOX_KILL))
+        end_inside(outer);
+    return got > 0;
+}
+
+static void look_after(struct outer *outer)
+{
+    if (outer->reason != REASON_NONE)
+        return;
+    outer->reason = watch_look(&outer->watch);
+    if (outer->reason == REASON_NONE)
+        outer->reason = life_over(&outer->life, outer->watch.processes);
+    if (outer->reason != REASON_NONE)
+        end_inside(outer);
+}
+
 /* Until PID 1 is gone: the kernel has then ended every process of the sandbox. */
 static void supervise(struct outer *outer)
 {
     struct pollfd polled[] = {
-        {.fd = outer->pidfd,      .events = POLLIN},
-        {.fd = BOX_FD_SUPERVISOR, .events = POLLIN}
+        {.fd = outer->pidfd,                 .events = POLLIN},
+        {.fd = BOX_FD_SUPERVISOR,            .events = POLLIN},
+        {.fd = outer->box->plan->control_fd, .events = POLLIN},
+        {.fd = outer->box->sync_fd,          .events = POLLIN},
     };
 
     for (;;) {
-        struct box_message message;
-        struct err ignored;
         int n = poll(polled, COUNT(polled), WATCH_PAUSE_MS);
 
         if (n > 0 && polled[0].revents)
             return;
-        if (n > 0 && polled[1].revents) {
-            int got = message_receive(BOX_FD_SUPERVISOR, &message, &ignored);
+        if (n > 0 && polled[3].revents) {
+            /* PID 1 says that it was released, or is gone; the latter shows at the pidfd. */
+            char released;
 
-            /* A caller that is gone wants nothing more from it. */
-            if (got <= 0 || message.kind == BOX_KILL)
-                end_inside(outer);
-            if (got <= 0)
-                polled[1].fd = -1;
+            outer->released |= recv(polled[3].fd, &released, 1, MSG_DONTWAIT) == 1;
+            if (!outer->released)
+                polled[3].fd = -1;
         }
-        if (outer->reason == REASON_NONE) {
-            outer->reason = watch_look(&outer->watch);
-            if (outer->reason != REASON_NONE)
-                end_inside(outer);
-        }
+        if (n > 0 && polled[1].revents && !on_supervisor(outer))
+            polled[1].fd = -1;
+        if (n > 0 && polled[2].revents)
+            outer->reason = control_answer(outer->box, &outer->life, &outer->watch, &outer->groups,
+                                           outer->pid, outer->reason);
+        if (outer->reason == REASON_SANDBOX_DESTROYED)
+            end_inside(outer);
+        look_after(outer);
     }
 }
 
@@ -190,6 +220,9 @@ static int clean_up(struct outer *outer, struct err *err)
     const struct box_plan *plan = outer->box->plan;
     int failed = 0;
 
+    /* Whoever finds our lock free reads there why a kept sandbox ended. */
+    if (plan->control_fd >= 0 && dprintf(BOX_FD_LOCK, "%s\n", reason_code(outer->reason)) < 0)
+        failed = err_os(err, "noting why the sandbox ended");
     if (plan->cgroup_name && outer->groups.host)
         failed = cgroup_set_remove(&outer->groups, REMOVE_WAIT_MS, err);
     if (dir_remove(AT_FDCWD, plan_text(plan, plan->run_dir), err) < 0)
@@ -215,7 +248,10 @@ int outer_run(struct box *box, struct err *err)
         .box = box, .pid = -1, .pidfd = -1, .watch = {.plan = box->plan, .proc_fd = -1}
     };
     struct box_message gone = {.kind = BOX_GONE};
-    int failed = build(&outer, err);
+    int failed;
+
+    life_begin(&outer.life, box->plan);
+    failed = build(&outer, err);
 
     if (failed < 0) {
         gone.kind = BOX_FAILED;

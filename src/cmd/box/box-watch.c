@@ -226,6 +226,8 @@ enum reason watch_look(struct watch *watch)
 
     if (watch->proc_fd >= 0) {
         count_processes(watch->proc_fd, false, disk || plan->watch_memory_bytes, &census);
+        watch->processes = census.processes;
+        watch->memory_bytes = census.resident_bytes + census.held.memory_bytes;
         watch->pids_reached |= plan->pids && census.processes >= plan->pids;
         reason = look_at_memory(watch, &census);
     }

@@ -51,8 +51,13 @@ int steps_run(struct box *box, struct err *err) MUST_CHECK;
 /* box-report.c: what can be seen from inside once the walls stand. */
 int report_send(const struct box *box, struct err *err) MUST_CHECK;
 
-/* box-command.c: waits for the release, runs the command, reaps until it has ended. */
-int command_run(const struct box *box, struct err *err) MUST_CHECK;
+/* box-command.c: runs what a plan says with our 0, 1 and 2 and tells BOX_FD_INSIDE about it;
+ * returns when it has ended. */
+int command_wait_for_release(struct err *err) MUST_CHECK;
+int command_run(const struct box_plan *plan, struct err *err) MUST_CHECK;
+
+/* box-serve.c: PID 1 of a kept sandbox: a process of its own for every command that comes. */
+int serve_run(const struct box *box, struct err *err) MUST_CHECK;
 
 /* box-outer.c: the life of the outer process; returns when nothing of the run is left. */
 int outer_run(struct box *box, struct err *err) MUST_CHECK;
@@ -62,12 +67,30 @@ struct watch {
     const struct box_plan *plan;
     int proc_fd; /* the sandbox's own /proc, or -1 */
     uint64_t peak_memory_bytes;
+    uint64_t memory_bytes; /* at the last look */
+    uint64_t processes;
     uint64_t next_disk_us;
     bool pids_reached;
 };
 enum reason watch_look(struct watch *watch);
 
+/* box-control.c: how long a kept sandbox lives, and the orders it takes. */
+struct life {
+    uint64_t expires_us; /* UINT64_MAX: never */
+    uint64_t limit_us;   /* no extension goes beyond */
+    uint64_t idle_us;
+    uint64_t busy_us; /* when something last ran in it */
+    bool paused;
+};
+void life_begin(struct life *life, const struct box_plan *plan);
+enum reason life_over(struct life *life, uint64_t processes);
+/* Answers one connection; the reason to end the sandbox, or the one there was before. */
+enum reason control_answer(struct box *box, struct life *life, const struct watch *watch,
+                           struct cgroup_set *groups, int pid, enum reason before);
+
 /* box-message.c */
 int message_send(int fd, const struct box_message *message, struct err *err) MUST_CHECK;
 /* 1 for a message, 0 when the other side is gone. */
 int message_receive(int fd, struct box_message *out, struct err *err) MUST_CHECK;
+/* 0, 1 and 2 become /dev/null: the caller's pipes must end with the command, not with us. */
+void streams_let_go(void);

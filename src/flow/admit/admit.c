@@ -235,17 +235,50 @@ static int admit_limits(const struct request *request, struct run *run, struct e
     return 0;
 }
 
+static int admit_identity(const struct request *request, struct run *run, struct err *err)
+{
+    struct action *action = &run->action;
+
+    action->kind = request->kind;
+    action->lifetime = request->lifetime;
+    action->extend_ms = request->extend_ms;
+    action->keep_background = request->keep_background;
+    action->principal = arena_text(&run->mem, str_of(request->principal));
+    action->tenant = arena_text(&run->mem, str_of(request->tenant));
+    action->provider = arena_text(&run->mem, str_of(request->provider));
+    if (!request->sandbox)
+        return 0;
+    if (strlen(request->sandbox) >= sizeof run->sandbox_id)
+        return err_set(err, ERR_NOT_FOUND, "there is no sandbox \"%.40s\"", request->sandbox);
+    (void)strcpy(run->sandbox_id, request->sandbox);
+    action->sandbox = run->sandbox_id;
+    return 0;
+}
+
+int admit_change(const struct request *request, struct run *run, struct err *err)
+{
+    AUTO_BUF struct buf text = BUF(KIB);
+
+    if (admit_identity(request, run, err) < 0 ||
+        buf_addf(&text, err, "{\"action\":\"%s\",\"extend_ms\":%llu,\"sandbox\":\"%s\"}",
+                 action_name(request->kind), (unsigned long long)request->extend_ms,
+                 run->sandbox_id) < 0)
+        return -1;
+    run->action.image = "host";
+    hash_text_of(buf_str(&text), run->action.request_hash);
+    return 0;
+}
+
 int admit_run(const struct request *request, struct run *run, struct err *err)
 {
     struct action *action = &run->action;
 
     if (request->argv.n == 0 || request->argv.v[0][0] == '\0')
         return err_set(err, ERR_INVALID, "there is no command; write it behind --");
+    if (admit_identity(request, run, err) < 0)
+        return -1;
     if (request->workdir && strlen(request->workdir) >= PATH_BYTES_MAX)
         return err_set(err, ERR_LIMIT, "a working directory of more than %d bytes", PATH_BYTES_MAX);
-    action->principal = arena_text(&run->mem, str_of(request->principal));
-    action->tenant = arena_text(&run->mem, str_of(request->tenant));
-    action->provider = arena_text(&run->mem, str_of(request->provider));
     action->image = arena_text(&run->mem, str_of(request->image));
     action->workdir = request->workdir ? arena_text(&run->mem, str_of(request->workdir)) : NULL;
     action->network = request->network_policy ? NETWORK_POLICY : NETWORK_NONE;

@@ -1,11 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-#include "lib/base/err.h"
+#include "lib/base/buf.h"
 #include "model/run.h"
 
 /* A request as some surface received it; everything borrowed. */
 struct request {
+    enum action_kind kind;
+    const char *sandbox; /* EXEC and changes: which one */
+    const char *name;    /* CREATE: for people, or NULL */
+    struct words labels; /* CREATE: "K=V" */
+    struct lifetime lifetime;
+    uint64_t extend_ms;
+    bool keep_background;
+    const char *policy_text; /* CREATE: the policy it lives under; NULL: the built-in one */
     const char *principal;
     const char *tenant;
     const char *provider;
@@ -23,3 +31,22 @@ struct request {
 /* Fills run->action with copies of all of it, checked, and its request_hash
  * (docs/formats/posture.md says over what). ERR_INVALID and ERR_LIMIT: it is not a request. */
 int admit_run(const struct request *request, struct run *run, struct err *err) MUST_CHECK;
+
+/* The order of a change to a kept sandbox: there is no command, so nothing else to check. */
+int admit_change(const struct request *request, struct run *run, struct err *err) MUST_CHECK;
+
+/* What a kept sandbox was made from, as the text that is kept with it. Of the run its id, its
+ * policy's hash and its planned posture are taken. */
+int config_write(const struct request *request, const struct run *run, struct buf *out,
+                 struct err *err) MUST_CHECK;
+
+struct config {
+    struct request request; /* as it was, without a command */
+    const char *id;
+    const char *created_at;
+    const char *config_hash;
+    const char *policy_hash;
+    const char *image_digest;
+    const char *preimage_hash; /* of the posture it was planned with */
+};
+int config_read(struct arena *mem, struct str text, struct config *out, struct err *err) MUST_CHECK;

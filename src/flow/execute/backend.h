@@ -20,6 +20,7 @@ extern const struct backend backend_local;
 
 struct local;
 void local_free(struct local *local);
+int local_change(struct execute *execute, struct run *run, struct err *err) MUST_CHECK;
 
 struct execute {
     const char *state_dir;

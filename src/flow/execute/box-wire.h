@@ -82,11 +82,20 @@ struct box_plan {
     uint64_t watch_memory_bytes; /* limits held by watching; 0: not by that */
     uint64_t watch_disk_bytes;
     uint64_t watch_inodes;
-    uint64_t pids; /* whoever holds it: for saying that it was reached */
+    uint64_t pids;   /* whoever holds it: for saying that it was reached */
+    uint64_t ttl_ms; /* of a kept sandbox; 0: no such bound */
+    uint64_t idle_ms;
+    uint64_t max_ms;
+    int32_t execs_fd;   /* kept: where PID 1 takes commands; else -1 */
+    int32_t control_fd; /* kept: where outer takes orders; else -1 */
     uint8_t started_by_root;
     uint8_t tty;
-    uint8_t pad[6];
+    uint8_t keep_background;
+    uint8_t pad[5];
 };
+
+/* A command for a kept sandbox is a plan of its own, of which only argv, env, workdir, tty and
+ * keep_background are looked at: the same form, the same checks. */
 
 enum box_message_kind {
     BOX_FAILED, /* err says why; the box is coming down */
@@ -98,7 +107,13 @@ enum box_message_kind {
     BOX_GONE,        /* outer: nothing of the run is left */
     BOX_RELEASE,     /* to inside: run the command */
     BOX_SIGNAL,      /* to inside: send status as a signal to the command */
-    BOX_KILL,        /* to outer: end everything now */
+    BOX_KILL,        /* to outer: end everything now; to an exec: end it and what it left */
+    BOX_REPORT,      /* to an exec: answer BOX_PARKED and the report */
+    BOX_EXEC,        /* to an exec: run this; the plan and three streams come along */
+    BOX_STATUS,      /* to outer, and its answer: pid, status (1: paused), value (ms left) */
+    BOX_EXTEND,      /* to outer: value is the new time to live in ms */
+    BOX_PAUSE,       /* to outer */
+    BOX_RESUME,      /* to outer */
 };
 
 struct box_message {
@@ -108,5 +123,7 @@ struct box_message {
     uint32_t reason;
     uint64_t cpu_us;
     uint64_t peak_memory_bytes;
+    uint64_t value;
+    uint64_t processes;
     struct err err;
 };

@@ -75,6 +75,11 @@ int execute_release(struct execute *execute, struct run *run, const struct strea
     return execute->backend->release(execute, run, streams, err);
 }
 
+int execute_change(struct execute *execute, struct run *run, struct err *err)
+{
+    return local_change(execute, run, err);
+}
+
 void execute_drop(struct execute *execute, struct run *run)
 {
     if (execute->backend)

@@ -2,9 +2,12 @@
 #pragma once
 
 #include "lib/base/err.h"
+#include "model/reason.h"
 
 #include <stdbool.h>
+#include <stdint.h>
 
+struct arena;
 struct run;
 
 /* Inside what a run happens: one provider out of a table. */
@@ -40,10 +43,34 @@ int execute_release(struct execute *execute, struct run *run, const struct strea
  * cannot be removed now is found by execute_sweep(). */
 void execute_drop(struct execute *execute, struct run *run);
 
-/* Finds what runs whose Brig died have left, removes it, and names each of those runs. */
+/* Finds what is left of runs whose Brig died and of kept sandboxes that ended, removes it, and
+ * names each: kept or not, and why it ended (RUN_ABANDONED when nobody could say). */
+struct dead {
+    const char *id;
+    bool kept;
+    enum reason reason;
+};
 int execute_sweep(struct execute *execute,
-                  int (*on_dead_run)(void *context, const char *run_id, struct err *err),
+                  int (*on_dead)(void *context, const struct dead *dead, struct err *err),
                   void *context, struct err *err) MUST_CHECK;
+
+/* Kept sandboxes. An id without a living sandbox is ERR_NOT_FOUND everywhere. */
+struct kept_state {
+    bool paused;
+    uint64_t left_ms; /* UINT64_MAX: no end set */
+    uint64_t processes;
+    uint64_t cpu_us;
+    uint64_t peak_memory_bytes;
+};
+int execute_kept_config(struct execute *execute, struct arena *mem, const char *id,
+                        const char **out, struct err *err) MUST_CHECK;
+int execute_kept_state(struct execute *execute, const char *id, struct kept_state *out,
+                       struct err *err) MUST_CHECK;
+int execute_kept_each(struct execute *execute,
+                      int (*on_sandbox)(void *context, const char *id, struct err *err),
+                      void *context, struct err *err) MUST_CHECK;
+/* Does what run->action says to its sandbox: pause, resume, extend, destroy. */
+int execute_change(struct execute *execute, struct run *run, struct err *err) MUST_CHECK;
 
 /* For doctor and help. */
 const char *const *execute_providers(void); /* ends with NULL */

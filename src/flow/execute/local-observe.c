@@ -392,7 +392,7 @@ static int see_groups(const struct run *run, const struct local *local, struct h
     char name[CGROUP_NAME_BYTES];
     bool inside = false;
 
-    cgroup_name_of(run->id, name);
+    cgroup_name_of(run->sandbox_id, name);
     if (cgroup_probe(&host, err) < 0)
         return -1;
     if (host.tree_n == 0 || cgroup_set_find(&host, name, &set, err) < 0)

@@ -160,6 +160,24 @@ static void put_limits(const struct run *run, struct box_plan *plan)
     plan->cpus = (uint32_t)(held_by(run, LIMIT_CPU, MEANS_AFFINITY) / 1000);
 }
 
+/* The sockets of a kept sandbox go along behind the mounts. */
+static void put_kept(const struct run *run, const struct local *local, struct handed *handed,
+                     struct box_plan *plan)
+{
+    const struct lifetime *life = &run->action.lifetime;
+
+    plan->execs_fd = plan->control_fd = -1;
+    if (run->action.kind != ACTION_CREATE)
+        return;
+    plan->execs_fd = (int32_t)(BOX_FD_FIRST_MOUNT + (int)handed->n);
+    handed->fds[handed->n++] = local->execs_fd;
+    plan->control_fd = (int32_t)(BOX_FD_FIRST_MOUNT + (int)handed->n);
+    handed->fds[handed->n++] = local->control_fd;
+    plan->ttl_ms = life->ttl_ms;
+    plan->idle_ms = life->idle_ms;
+    plan->max_ms = life->max_ms;
+}
+
 static int put_all(struct buf *block, struct run *run, const struct local *local,
                    struct handed *handed, struct box_plan *plan, struct err *err)
 {
@@ -174,9 +192,10 @@ static int put_all(struct buf *block, struct run *run, const struct local *local
         put_paths(block, run, plan, err) < 0 || put_rlimits(block, run, plan, err) < 0)
         return -1;
     put_limits(run, plan);
+    put_kept(run, local, handed, plan);
     if (!plan->cgroup_memory_bytes && !plan->cgroup_pids && !plan->cgroup_cpu_millis)
         return 0;
-    cgroup_name_of(run->id, group);
+    cgroup_name_of(run->sandbox_id, group);
     return put_text(block, group, &plan->cgroup_name, err);
 }
 
@@ -208,6 +227,7 @@ int box_plan_seal(struct run *run, const struct local *local, struct handed *han
         .landlock_abi = run->offer.landlock_abi,
         .started_by_root = run->offer.started_by_root,
         .tty = run->action.tty,
+        .keep_background = run->action.keep_background,
     };
 
     if (buf_add(&block, &plan, sizeof plan, err) < 0 ||

@@ -175,7 +175,9 @@ static void kill_now(struct relay *relay)
 {
     relay->killed = true;
     relay->kill_us = UINT64_MAX;
-    (void)box_say(relay->local->supervisor_fd, BOX_KILL, 0); /* gone already is as good */
+    /* Gone already is as good. */
+    (void)box_say(relay->local->joined ? relay->local->inside_fd : relay->local->supervisor_fd,
+                  BOX_KILL, 0);
 }
 
 static void ask_to_end(struct relay *relay, int signal, uint64_t patience_us)
@@ -314,6 +316,12 @@ static void on_message(struct relay *relay, const struct box_message *message)
     case BOX_RELEASE:
     case BOX_SIGNAL:
     case BOX_KILL:
+    case BOX_REPORT:
+    case BOX_EXEC:
+    case BOX_STATUS:
+    case BOX_EXTEND:
+    case BOX_PAUSE:
+    case BOX_RESUME:
         return;
     }
 }
@@ -347,10 +355,30 @@ static void take_rest(struct relay *relay, int inside_fd)
 
 enum { WAIT_IN, WAIT_OUT, WAIT_ERR, WAIT_INSIDE, WAIT_SUPERVISOR, WAIT_SIGNALS, WAIT_COUNT };
 
-static bool is_over(const struct relay *relay, int supervisor_fd)
+/* A sandbox of our own is over when box says so; a command in a kept one when its keeper closes
+ * the connection. What stays in the background may hold the streams open for as long as it likes:
+ * they are read as far as they are filled. */
+static bool is_over(const struct relay *relay, int inside_fd, int supervisor_fd)
 {
-    return (relay->local->gone || supervisor_fd < 0) && !is_open(&relay->out) &&
-           !is_open(&relay->err);
+    const struct local *local = relay->local;
+    bool ended = local->joined ? inside_fd < 0 : local->gone || supervisor_fd < 0;
+
+    return ended &&
+           (relay->run->action.keep_background || (!is_open(&relay->out) && !is_open(&relay->err)));
+}
+
+static void read_what_is_there(struct relay *relay)
+{
+    struct flow *flows[] = {&relay->out, &relay->err};
+
+    for (size_t i = 0; i < COUNT(flows); i++)
+        while (is_open(flows[i])) {
+            struct pollfd polled = flow_poll(flows[i]);
+
+            if (poll(&polled, 1, 0) != 1)
+                break;
+            flow_act(flows[i], &polled);
+        }
 }
 
 static int loop(struct relay *relay, struct err *err)
@@ -358,7 +386,7 @@ static int loop(struct relay *relay, struct err *err)
     int inside_fd = relay->local->inside_fd;
     int supervisor_fd = relay->local->supervisor_fd;
 
-    while (!is_over(relay, supervisor_fd)) {
+    while (!is_over(relay, inside_fd, supervisor_fd)) {
         struct pollfd polled[WAIT_COUNT] = {
             [WAIT_IN] = flow_poll(&relay->in),
             [WAIT_OUT] = flow_poll(&relay->out),
@@ -382,6 +410,7 @@ static int loop(struct relay *relay, struct err *err)
         on_time(relay);
     }
     take_rest(relay, inside_fd);
+    read_what_is_there(relay);
     return 0;
 }
 
@@ -417,9 +446,12 @@ static void finish_reason(struct relay *relay)
         outcome->ended = true;
         outcome->signal = SIGKILL;
     }
-    if (!relay->local->gone && outcome->reason == REASON_NONE) {
+    if (!(relay->local->joined ? relay->exited : relay->local->gone) &&
+        outcome->reason == REASON_NONE) {
         outcome->reason = REASON_SANDBOX_FAILED;
-        outcome->failure = "the supervisor of the sandbox was killed";
+        outcome->failure = relay->local->joined
+                               ? "the sandbox ended, or the command killed its keeper"
+                               : "the supervisor of the sandbox was killed";
     }
 }
 
@@ -448,7 +480,9 @@ int relay(struct run *run, struct local *local, const struct streams *streams, s
 
     relay->run = run;
     relay->local = local;
-    relay->deadline_us = began_us + run->plan.limits.of[LIMIT_WALL].value * 1000U;
+    relay->deadline_us =
+        began_us +
+        (run->action.wall_ms ? run->action.wall_ms : run->plan.limits.of[LIMIT_WALL].value) * 1000U;
     relay->kill_us = UINT64_MAX;
     relay->tty_fd = -1;
     flow_init(&relay->in, streams->in_fd, local->in_fd, false, 0);
@@ -460,10 +494,14 @@ int relay(struct run *run, struct local *local, const struct streams *streams, s
     local->out_fd = local->err_fd = -1;
     if (streams->in_fd < 0)
         close_source(&relay->in);
-    if (box_say(local->inside_fd, BOX_RELEASE, 0) < 0)
-        failed = err_os(err, "releasing the sandbox");
+    if (local->joined)
+        failed = joined_start(run, local, err);
     else
-        failed = run->action.tty ? take_terminal(relay, err) : 0;
+        failed = box_say(local->inside_fd, BOX_RELEASE, 0) < 0
+                     ? err_os(err, "releasing the sandbox")
+                     : 0;
+    if (!failed && run->action.tty)
+        failed = take_terminal(relay, err);
     if (!failed)
         failed = loop(relay, err);
     run->outcome.duration_us = clock_us() - began_us;

@@ -51,10 +51,11 @@ static int make_layers(struct run *run, struct local *local, struct err *err)
 int run_dir_make(const struct execute *execute, struct run *run, struct local *local,
                  struct err *err)
 {
+    const char *folder = run->action.kind == ACTION_CREATE ? "boxes" : "runs";
     char runs[RUN_DIR_BYTES / 2];
     char lock[RUN_DIR_BYTES + 16];
 
-    (void)snprintf(runs, sizeof runs, "%s/runs", execute->state_dir);
+    (void)snprintf(runs, sizeof runs, "%s/%s", execute->state_dir, folder);
     if (mkdir(runs, 0700) < 0 && errno != EEXIST)
         return err_os(err, "creating %s", runs);
     (void)snprintf(local->run_dir, sizeof local->run_dir, "%s/%s", runs, run->id);
@@ -104,7 +105,7 @@ void run_dir_close(struct local *local)
     for (size_t i = 0; i < COUNT(local->layer_fds); i++)
         if (local->layer_fds[i] >= 0)
             (void)close(local->layer_fds[i]);
-    if (name) {
+    if (name && !local->stays && !local->joined) {
         /* box removes the folder itself; what is left means that it could not. */
         if (access(local->run_dir, F_OK) == 0 &&
             (remove_groups(name + 1, &ignored) < 0 ||
@@ -114,6 +115,10 @@ void run_dir_close(struct local *local)
         if (name)
             (void)unlink(lock);
     }
+    if (local->execs_fd >= 0)
+        (void)close(local->execs_fd);
+    if (local->control_fd >= 0)
+        (void)close(local->control_fd);
     if (local->lock_fd >= 0)
         (void)close(local->lock_fd);
 }
@@ -133,40 +138,68 @@ static bool is_dead(int runs_fd, const char *lock_name, int *out_fd)
     return true;
 }
 
-static int sweep_one(int runs_fd, const char *lock_name,
-                     int (*on_dead_run)(void *context, const char *run_id, struct err *err),
+/* What outer wrote into the lock of a kept sandbox before it let go. */
+static enum reason reason_in(int lock_fd)
+{
+    char text[64];
+    ssize_t n = pread(lock_fd, text, sizeof text - 1, 0);
+
+    text[n > 0 ? n : 0] = '\0';
+    text[strcspn(text, "\n")] = '\0';
+    for (enum reason reason = REASON_NONE; reason < REASON_COUNT; reason++)
+        if (*text && strcmp(reason_code(reason), text) == 0)
+            return reason;
+    return REASON_RUN_ABANDONED;
+}
+
+typedef int dead_visitor(void *context, const struct dead *dead, struct err *err);
+
+static int sweep_one(int runs_fd, const char *lock_name, bool kept, dead_visitor *on_dead,
                      void *context, struct err *err)
 {
+    struct dead dead = {.kept = kept};
     size_t n = strlen(lock_name);
     AUTO_FD int lock_fd = -1;
-    char run_id[ID_BYTES];
+    char id[ID_BYTES];
 
     if (n != ID_BYTES - 1 + strlen(".lock") || strcmp(lock_name + ID_BYTES - 1, ".lock") != 0 ||
         !is_dead(runs_fd, lock_name, &lock_fd))
         return 0;
-    memcpy(run_id, lock_name, ID_BYTES - 1);
-    run_id[ID_BYTES - 1] = '\0';
+    memcpy(id, lock_name, ID_BYTES - 1);
+    id[ID_BYTES - 1] = '\0';
     /* The receipt comes before the traces go: dying here only repeats the work. */
-    if (on_dead_run(context, run_id, err) < 0)
+    dead.id = id;
+    dead.reason = reason_in(lock_fd);
+    if (on_dead(context, &dead, err) < 0)
         return -1;
-    return remove_run(runs_fd, run_id, err);
+    return remove_run(runs_fd, id, err);
 }
 
-int execute_sweep(struct execute *execute,
-                  int (*on_dead_run)(void *context, const char *run_id, struct err *err),
-                  void *context, struct err *err)
+static int sweep_folder(const char *path, bool kept, dead_visitor *on_dead, void *context,
+                        struct err *err)
 {
-    char runs[RUN_DIR_BYTES / 2];
-    DIR *dir;
+    DIR *dir = opendir(path);
     const struct dirent *entry;
     int failed = 0;
 
-    (void)snprintf(runs, sizeof runs, "%s/runs", execute->state_dir);
-    dir = opendir(runs);
     if (!dir)
-        return errno == ENOENT ? 0 : err_os(err, "opening %s", runs);
+        return errno == ENOENT ? 0 : err_os(err, "opening %s", path);
     for (unsigned seen = 0; !failed && seen < SWEEP_MAX && (entry = readdir(dir)) != NULL; seen++)
-        failed = sweep_one(dirfd(dir), entry->d_name, on_dead_run, context, err);
+        failed = sweep_one(dirfd(dir), entry->d_name, kept, on_dead, context, err);
     (void)closedir(dir);
     return failed;
+}
+
+int execute_sweep(struct execute *execute, dead_visitor *on_dead, void *context, struct err *err)
+{
+    static const char *const folders[] = {"runs", "boxes"};
+
+    for (size_t i = 0; i < COUNT(folders); i++) {
+        char path[RUN_DIR_BYTES];
+
+        (void)snprintf(path, sizeof path, "%.2000s/%s", execute->state_dir, folders[i]);
+        if (sweep_folder(path, i == 1, on_dead, context, err) < 0)
+            return -1;
+    }
+    return 0;
 }

@@ -3,6 +3,7 @@
 /* The local provider: one sandbox on this machine, built by box, held by the kernel. */
 
 #include "flow/execute/local.h"
+#include "flow/execute/kept.h"
 
 #include "lib/base/clock.h"
 #include "lib/base/io.h"
@@ -163,6 +164,9 @@ static struct local *local_new(void)
 
     local->lock_fd = local->supervisor_fd = local->inside_fd = local->signals_fd = -1;
     local->in_fd = local->out_fd = local->err_fd = -1;
+    local->execs_fd = local->control_fd = -1;
+    for (size_t i = 0; i < COUNT(local->passed_fds); i++)
+        local->passed_fds[i] = -1;
     local->outer = local->inside = -1;
     for (size_t i = 0; i < COUNT(local->layer_fds); i++)
         local->layer_fds[i] = -1;
@@ -194,11 +198,13 @@ void local_free(struct local *local)
         (void)close(local->supervisor_fd);
     if (local->inside_fd >= 0)
         (void)close(local->inside_fd);
-    if (local->outer > 0)
+    if (local->outer > 0 && !local->stays)
         end_outer(local->outer);
     run_dir_close(local);
-    for (size_t i = 0; i < 4; i++) {
-        const int fds[] = {local->in_fd, local->out_fd, local->err_fd, local->signals_fd};
+    for (size_t i = 0; i < 7; i++) {
+        const int fds[] = {local->in_fd,        local->out_fd,        local->err_fd,
+                           local->signals_fd,   local->passed_fds[0], local->passed_fds[1],
+                           local->passed_fds[2]};
 
         if (fds[i] >= 0)
             (void)close(fds[i]);
@@ -229,7 +235,12 @@ static int begin(struct execute *execute, struct run *run, struct err *err)
 {
     struct local *local = execute->local = local_new();
 
-    if (open_signals(local, err) < 0 || run_dir_make(execute, run, local, err) < 0)
+    if (open_signals(local, err) < 0)
+        return -1;
+    if (run->action.kind == ACTION_EXEC)
+        return joined_begin(execute, run, local, err);
+    if (run_dir_make(execute, run, local, err) < 0 ||
+        (run->action.kind == ACTION_CREATE && kept_prepare(run, local, err) < 0))
         return -1;
     return box_spawn(run, local, err);
 }
@@ -329,7 +340,8 @@ static void close_sources(struct run *run)
 static int release(struct execute *execute, struct run *run, const struct streams *streams,
                    struct err *err)
 {
-    int failed = relay(run, execute->local, streams, err);
+    int failed = run->action.kind == ACTION_CREATE ? kept_release(run, execute->local, err)
+                                                   : relay(run, execute->local, streams, err);
 
     close_sources(run);
     local_free(TAKE(execute->local));

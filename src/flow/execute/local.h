@@ -16,11 +16,16 @@ struct local {
     char run_dir[RUN_DIR_BYTES]; /* "" when nothing was made */
     int lock_fd;                 /* held by us and by box while the run exists */
     int layer_fds[8];
+    int execs_fd; /* kept: listening sockets, handed to box */
+    int control_fd;
+    bool stays;  /* a kept sandbox that stands: it is not ours to end */
+    bool joined; /* a command in a kept sandbox: the folder is not ours to remove */
     pid_t outer;
     pid_t inside; /* PID 1 as the host sees it */
     int supervisor_fd;
     int inside_fd;
     int in_fd, out_fd, err_fd; /* our ends of the command's streams */
+    int passed_fds[3];         /* joined: the other ends, until they are handed over */
     int signals_fd;
     int cancelled_by;       /* the signal, or 0 */
     bool gone;              /* box said that nothing is left */
@@ -36,7 +41,7 @@ void cgroup_name_of(const char *run_id, char out[CGROUP_NAME_BYTES]);
 /* local-plan.c: the plan as box wants it, sealed. Sources that are handed over as descriptors
  * are listed in fds, to be given to box from BOX_FD_FIRST_MOUNT on. */
 struct handed {
-    int fds[BOX_MOUNTS_MAX];
+    int fds[BOX_MOUNTS_MAX + 2];
     size_t n;
 };
 int box_plan_seal(struct run *run, const struct local *local, struct handed *handed, int *out_fd,
@@ -52,6 +57,12 @@ int observe(struct run *run, struct local *local, struct str report, struct err 
 /* local-relay.c: from the release to the end. */
 int relay(struct run *run, struct local *local, const struct streams *streams,
           struct err *err) MUST_CHECK;
+
+/* local-kept.c: a sandbox that stays, and a command in one that stays. */
+int kept_release(struct run *run, struct local *local, struct err *err) MUST_CHECK;
+int joined_begin(struct execute *execute, struct run *run, struct local *local,
+                 struct err *err) MUST_CHECK;
+int joined_start(struct run *run, struct local *local, struct err *err) MUST_CHECK;
 
 /* Waits for the next message of either end of box; a signal to us, the deadline or the end of
  * both is a failure. Which end it was is in *from_inside. */

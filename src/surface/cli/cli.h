@@ -49,6 +49,7 @@ struct command {
     size_t operand_min;
     size_t operand_max;
     bool takes_command; /* the operands are a command vector and stand behind "--" */
+    bool takes_subject; /* and one word may stand in front of it: inv->subject */
     const char *values; /* operands worth completing, blank-separated; NULL: files */
     const char *summary;
     const char *help;
@@ -68,6 +69,7 @@ struct invocation {
     bool as_helm;        /* exit codes of HELM: 1 denied, 2 usage */
     bool json;           /* --json was given */
     const struct command *command;
+    const char *subject;   /* the word in front of "--", or NULL */
     struct words operands; /* byte for byte as given; for takes_command the command vector */
     FILE *out;             /* results */
     FILE *err;             /* everything else */

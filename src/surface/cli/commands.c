@@ -43,7 +43,46 @@ static const struct cli_option exec_options[] = {
     {"--network", "MODE", VALUE_CHOICE, .values = "none policy",
      .help = "none, or policy: what the policy allows (default: none)"},
     {"--tty", .help = "give the command a terminal"},
+    {"--keep", .help = "in a kept sandbox: leave running what it started in the background"},
     {"--quiet", .help = "leave out the closing line on standard error"},
+    OPTION_JSON,
+    OPTIONS_END,
+};
+
+/* A sandbox that stays: what it is made of, and for how long. */
+static const struct cli_option create_options[] = {
+    {"--name", "NAME", VALUE_TEXT, .help = "a name to call it by, besides its id"},
+    {"--label", "K=V", VALUE_TEXT, .repeatable = true, .help = "a label to find it by"},
+    {"--ttl", "DUR", VALUE_DURATION,
+     .help = "end it after this long, unless extended (default: 1h)"},
+    {"--idle", "DUR", VALUE_DURATION, .help = "end it when nothing ran in it for this long"},
+    {"--lifetime", "DUR", VALUE_DURATION,
+     .help = "end it after this long, whatever is extended (default: 24h)"},
+    {"--profile", "FILE", VALUE_FILE,
+     .help = "profile: version pin, limits, how strictly"},
+    {"--image", "REF", VALUE_TEXT, .values = "host",
+     .help = "root file system (default: host, the system directories of this machine)"},
+    {"--policy", "FILE", VALUE_FILE,
+     .help = "policy its commands are decided by (default: run anything, no network)"},
+    OPTIONS_LIMITS,
+    {"--env", "K[=V]", VALUE_TEXT, .repeatable = true,
+     .help = "set a variable for its commands, or forward one of yours by name"},
+    {"--mount", "SRC:DST[:ro|rw]", VALUE_TEXT, .repeatable = true,
+     .help = "show a file or directory of this machine inside, read-only unless rw"},
+    {"--workdir", "DIR", VALUE_TEXT,
+     .help = "directory inside its commands start in"},
+    OPTION_JSON,
+    OPTIONS_END,
+};
+
+static const struct cli_option list_options[] = {
+    {"--label", "K=V", VALUE_TEXT, .repeatable = true, .help = "only those with all these labels"},
+    OPTION_JSON,
+    OPTIONS_END,
+};
+
+static const struct cli_option extend_options[] = {
+    {"--ttl", "DUR", VALUE_DURATION, .help = "time to live from now on (default: 1h)"},
     OPTION_JSON,
     OPTIONS_END,
 };
@@ -111,19 +150,99 @@ const size_t command_group_n = COUNT(command_groups);
 
 static const struct command sandbox_exec = {
     .path = "sandbox exec",
-    .operands = "-- CMD [ARG...]",
+    .operands = "[ID] -- CMD [ARG...]",
     .operand_min = 1,
     .operand_max = ANY_NUMBER,
     .takes_command = true,
+    .takes_subject = true,
     .summary = "run a command in a sandbox, under a policy, with receipts",
     .help = "The command and its arguments stand behind \"--\" and run exactly as written, "
             "without a shell. Standard input, output and error are passed through. A closing "
             "line on standard error names verdict, receipt and duration.\n"
             "\n"
+            "With an ID (or name) the command runs in that kept sandbox, see \"sandbox create\": "
+            "of the flags only --timeout, --env, --workdir, --tty, --keep, --quiet and --json "
+            "count then.\n"
+            "\n"
             "Exit status: the command's; 128+n when signal n ended it; 124 timed out; 126 not "
             "executable; 127 not found; 77 denied.",
     .options = exec_options,
     .run = run_sandbox_exec,
+};
+
+static const struct command sandbox_create = {
+    .path = "sandbox create",
+    .operands = "",
+    .summary = "make a sandbox that stays, for many commands",
+    .help = "It stays until its time is over or it is destroyed, also when nobody looks: "
+            "\"sandbox exec ID -- CMD\" runs commands in it, several at once. Files, limits and "
+            "policy are the sandbox's; time is each command's own.",
+    .options = create_options,
+    .run = run_sandbox_create,
+};
+
+static const struct command sandbox_list = {
+    .path = "sandbox list",
+    .operands = "",
+    .summary = "list the sandboxes that stay",
+    .help = "One line each: id, state, name, when it ends.",
+    .options = list_options,
+    .run = run_sandbox_list,
+};
+
+static const struct command sandbox_show = {
+    .path = "sandbox show",
+    .operands = "ID",
+    .operand_min = 1,
+    .operand_max = 1,
+    .summary = "show one sandbox in full, as JSON",
+    .help = "ID is an id or a name.",
+    .options = json_option,
+    .run = run_sandbox_show,
+};
+
+static const struct command sandbox_pause = {
+    .path = "sandbox pause",
+    .operands = "ID...",
+    .operand_min = 1,
+    .operand_max = ANY_NUMBER,
+    .summary = "stop every process of a sandbox where it stands",
+    .help = "Its time goes on running; commands are refused until it is resumed.",
+    .options = json_option,
+    .run = run_sandbox_pause,
+};
+
+static const struct command sandbox_resume = {
+    .path = "sandbox resume",
+    .operands = "ID...",
+    .operand_min = 1,
+    .operand_max = ANY_NUMBER,
+    .summary = "let a paused sandbox go on",
+    .help = "Its processes continue where they stood.",
+    .options = json_option,
+    .run = run_sandbox_resume,
+};
+
+static const struct command sandbox_extend = {
+    .path = "sandbox extend",
+    .operands = "ID...",
+    .operand_min = 1,
+    .operand_max = ANY_NUMBER,
+    .summary = "give a sandbox more time",
+    .help = "Counted from now, and never beyond its --lifetime.",
+    .options = extend_options,
+    .run = run_sandbox_extend,
+};
+
+static const struct command sandbox_destroy = {
+    .path = "sandbox destroy",
+    .operands = "ID...",
+    .operand_min = 1,
+    .operand_max = ANY_NUMBER,
+    .summary = "end a sandbox and everything in it",
+    .help = "Returns when nothing of it is left.",
+    .options = json_option,
+    .run = run_sandbox_destroy,
 };
 
 static const struct command sandbox_preflight = {
@@ -264,9 +383,11 @@ static const struct command help = {
 };
 
 const struct command *const commands[] = {
-    &sandbox_exec,    &sandbox_preflight, &sandbox_conform, &receipts_list, &receipts_show,
-    &receipts_verify, &receipts_head,     &receipts_export, &verify_files,  &policy_check,
-    &doctor,          &version,           &completion,      &help,
+    &sandbox_exec,   &sandbox_create, &sandbox_list,    &sandbox_show,      &sandbox_pause,
+    &sandbox_resume, &sandbox_extend, &sandbox_destroy, &sandbox_preflight, &sandbox_conform,
+    &receipts_list,  &receipts_show,  &receipts_verify, &receipts_head,     &receipts_export,
+    &verify_files,   &policy_check,   &doctor,          &version,           &completion,
+    &help,
 };
 const size_t command_n = COUNT(commands);
 

@@ -43,7 +43,14 @@ int parse_options(struct invocation *inv, const char *const *words, size_t n,
                   struct err *err) MUST_CHECK;
 
 /* Handlers, by file. Each returns the exit status. */
-int run_sandbox_exec(struct invocation *inv);      /* exec.c */
+int run_sandbox_exec(struct invocation *inv);   /* exec.c */
+int run_sandbox_create(struct invocation *inv); /* kept.c */
+int run_sandbox_list(struct invocation *inv);
+int run_sandbox_show(struct invocation *inv);
+int run_sandbox_pause(struct invocation *inv);
+int run_sandbox_resume(struct invocation *inv);
+int run_sandbox_extend(struct invocation *inv);
+int run_sandbox_destroy(struct invocation *inv);
 int run_sandbox_preflight(struct invocation *inv); /* preflight.c */
 int run_sandbox_conform(struct invocation *inv);   /* conform.c */
 int run_receipts_list(struct invocation *inv);     /* receipts.c */

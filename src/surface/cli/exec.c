@@ -116,6 +116,14 @@ static void terminal_restore(const struct raw_terminal *terminal)
         (void)tcsetattr(STDIN_FILENO, TCSANOW, &terminal->before);
 }
 
+static int run_in_kept(struct invocation *inv, struct sandbox_call *call,
+                       const struct streams *streams, struct run *run, struct err *err)
+{
+    if (sandbox_find(inv, call->govern, inv->subject, &call->request.sandbox, err) < 0)
+        return -1;
+    return govern_exec(call->govern, &call->request, streams, run, err);
+}
+
 int run_sandbox_exec(struct invocation *inv)
 {
     AUTO_SANDBOX_CALL struct sandbox_call call = {0};
@@ -137,7 +145,8 @@ int run_sandbox_exec(struct invocation *inv)
     run_init(&run);
     if (call.request.tty)
         terminal_raw(&terminal);
-    failed = govern_run(call.govern, &call.request, &streams, &run, &err);
+    failed = inv->subject ? run_in_kept(inv, &call, &streams, &run, &err)
+                          : govern_run(call.govern, &call.request, &streams, &run, &err);
     terminal_restore(&terminal);
     if (failed) {
         status = cli_error(inv, &err);

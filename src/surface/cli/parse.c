@@ -170,7 +170,7 @@ static int check_operands(const struct invocation *inv, bool saw_dashes, size_t 
                        first ? "the command must stand behind \"--\": %s %s -- %s ..."
                              : "no command given: %s %s -- CMD [ARG...]",
                        inv->program, c->path, first);
-    if (c->takes_command && before_dashes)
+    if (c->takes_command && before_dashes > (c->takes_subject ? 1U : 0U))
         return err_set(err, ERR_INVALID, "\"%s\" stands in front of \"--\" and is no option",
                        first);
     if (inv->operands.n < c->operand_min)
@@ -207,7 +207,16 @@ int parse_options(struct invocation *inv, const char *const *words, size_t n, st
     while (p.at < n)
         p.operands[p.operand_n++] = words[p.at++];
     inv->operands = (struct words){p.operands, p.operand_n};
-    return check_operands(inv, saw_dashes, before_dashes, err);
+    if (check_operands(inv, saw_dashes, before_dashes, err) < 0)
+        return -1;
+    if (inv->command->takes_subject && before_dashes == 1) {
+        inv->subject = p.operands[0];
+        inv->operands = (struct words){p.operands + 1, p.operand_n - 1};
+    }
+    return inv->operands.n < inv->command->operand_min
+               ? err_set(err, ERR_INVALID, "no command given: %s %s -- CMD [ARG...]", inv->program,
+                         inv->command->path)
+               : 0;
 }
 
 bool option_flag(const struct invocation *inv, const char *name)

@@ -2,9 +2,12 @@
 #include "surface/cli/sandbox.h"
 
 #include "flow/decide/decide.h"
+#include "lib/base/io.h"
+#include "lib/base/limits.h"
 #include "lib/base/text.h"
 #include "model/run.h"
 
+#include <fcntl.h>
 #include <string.h>
 
 #define SHOWN_MAX 4096
@@ -51,7 +54,8 @@ static void fill_request(struct invocation *inv, struct sandbox_call *call)
     request->provider = text_or(inv, "--provider", profile_provider ? profile_provider : "local");
     request->image = text_or(inv, "--image", "host");
     request->workdir = text_or(inv, "--workdir", NULL);
-    request->argv = inv->operands.n ? inv->operands : (struct words){nothing, 1};
+    request->argv = inv->command->takes_command ? inv->operands : (struct words){nothing, 1};
+    request->keep_background = has_option(inv, "--keep") && option_flag(inv, "--keep");
     if (has_option(inv, "--env"))
         request->env = option_words(inv, "--env");
     if (has_option(inv, "--mount"))
@@ -63,17 +67,45 @@ static void fill_request(struct invocation *inv, struct sandbox_call *call)
             request->limits[limit_options[i].kind] = option_number(inv, limit_options[i].option);
 }
 
+/* A kept sandbox brings the policy it was made with. */
+static int open_kept_policy(struct invocation *inv, struct sandbox_call *call, struct err *err)
+{
+    AUTO(execute) struct execute *execute = NULL;
+    const char *state_dir = NULL;
+    const char *text = NULL;
+    struct config config;
+    struct mark where;
+    struct err unknown; /* a name, or nothing of ours: found or missed later */
+
+    if (cli_state(inv, &state_dir, err) < 0 || execute_open(state_dir, &execute, err) < 0)
+        return -1;
+    if (execute_kept_config(execute, &inv->mem, inv->subject, &text, &unknown) < 0)
+        return policy_builtin(&call->policy, err);
+    if (config_read(&inv->mem, str_of(text), &config, err) < 0)
+        return -1;
+    if (!config.request.policy_text)
+        return policy_builtin(&call->policy, err);
+    return policy_parse(str_of(config.request.policy_text), &call->policy, &where, err);
+}
+
 static int open_policy(struct invocation *inv, struct sandbox_call *call, struct err *err)
 {
     const char *path = text_or(inv, "--policy", NULL);
     AUTO_POLICY_PROBLEM struct policy_problem problem = {0};
     AUTO_BUF struct buf shown = BUF(SHOWN_MAX);
+    AUTO_BUF struct buf text = BUF(POLICY_TEXT_MAX);
     struct err ignored;
 
+    if (!path && inv->subject)
+        return open_kept_policy(inv, call, err);
     if (!path)
         return policy_builtin(&call->policy, err);
-    if (policy_open_showing(path, &call->policy, &problem, err) == 0)
+    if (policy_open_showing(path, &call->policy, &problem, err) == 0) {
+        if (file_read(AT_FDCWD, path, &text, err) < 0)
+            return -1;
+        call->policy_text = arena_text(&inv->mem, buf_str(&text));
         return 0;
+    }
     if (!inv->json && problem.mark.line &&
         mark_show(problem.mark, buf_str(&problem.text), &shown, &ignored) == 0)
         (void)fputs(buf_text(&shown), inv->err);
@@ -108,6 +140,19 @@ void sandbox_call_done(struct sandbox_call *call)
 {
     govern_free(call->govern);
     policy_free(call->policy);
+}
+
+int sandbox_refused(struct invocation *inv, const struct run *run)
+{
+    bool denied = run->verdict.kind != VERDICT_ALLOW;
+    enum reason reason = denied ? run->verdict.reason : run->outcome.reason;
+    const char *text = denied ? run->verdict.text : run->outcome.failure;
+    struct err err;
+
+    (void)err_set(&err, denied ? ERR_FORBIDDEN : ERR_UNAVAILABLE, "%s: %.400s", reason_code(reason),
+                  text ? text : reason_text(reason));
+    (void)cli_error_with(inv, &err, reason, NULL);
+    return denied ? cli_status_denied(inv) : cli_status(inv, err.code);
 }
 
 int sandbox_status(const struct invocation *inv, const struct run *run)

@@ -11,6 +11,7 @@ struct policy;
 /* A governor for the policy and profile the options name, and the request they make. */
 struct sandbox_call {
     struct policy *policy;
+    const char *policy_text; /* of --policy, or NULL */
     struct govern *govern;
     struct request request;
 };
@@ -22,6 +23,13 @@ int sandbox_call_open_with(struct invocation *inv, const char *profile_path,
                            struct sandbox_call *call, int *status) MUST_CHECK;
 void sandbox_call_done(struct sandbox_call *call);
 #define AUTO_SANDBOX_CALL __attribute__((cleanup(sandbox_call_done)))
+
+/* The id of the kept sandbox that has this id or name; it lives in inv->mem. */
+int sandbox_find(struct invocation *inv, struct govern *govern, const char *wanted,
+                 const char **out, struct err *err) MUST_CHECK;
+
+/* Says why nothing stands, as text or JSON; returns the exit status. */
+int sandbox_refused(struct invocation *inv, const struct run *run);
 
 /* "77 denied" or whatever the outcome of the run says. */
 int sandbox_status(const struct invocation *inv, const struct run *run);

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* A kept sandbox outlives the program that made it. Its outer process holds it: it knows when its
+ * time is over, and takes orders on a socket in the sandbox's own folder, which only the owner of
+ * the state directory can reach. One connection, one order, one answer. */
+
+#include "cmd/box/box.h"
+
+#include "lib/base/clock.h"
+#include "lib/linux/cgroup.h"
+
+#include <sys/socket.h>
+#include <sys/time.h>
+
+#define ORDER_WAIT_S 2
+#define FREEZE_WAIT_MS 2000
+
+static uint64_t later(uint64_t from_us, uint64_t ms)
+{
+    return ms ? from_us + ms * 1000U : UINT64_MAX;
+}
+
+static void expire(struct life *life, uint64_t ttl_ms)
+{
+    life->expires_us = later(clock_us(), ttl_ms);
+    if (life->expires_us > life->limit_us)
+        life->expires_us = life->limit_us;
+}
+
+void life_begin(struct life *life, const struct box_plan *plan)
+{
+    life->limit_us = later(clock_us(), plan->max_ms);
+    life->idle_us = plan->idle_ms * 1000U;
+    life->busy_us = clock_us();
+    life->paused = false;
+    expire(life, plan->ttl_ms);
+}
+
+/* A paused sandbox is not idle: somebody put it aside on purpose. Its time runs all the same. */
+enum reason life_over(struct life *life, uint64_t processes)
+{
+    uint64_t now = clock_us();
+
+    if (processes > 1 || life->paused)
+        life->busy_us = now;
+    if (now >= life->expires_us)
+        return REASON_SANDBOX_EXPIRED;
+    if (life->idle_us && now - life->busy_us >= life->idle_us)
+        return REASON_SANDBOX_IDLE;
+    return REASON_NONE;
+}
+
+/* By the freezer where there is one; otherwise PID 1 stops all the others at once. */
+static int pause_or_resume(struct box *box, struct life *life, struct cgroup_set *groups,
+                           bool pause, struct err *err)
+{
+    char order = pause ? 'p' : 'c';
+    bool freezer =
+        box->plan->cgroup_name && cgroup_mode(groups->host, CGROUP_FREEZE) != CGROUP_NONE;
+    int failed;
+
+    if (!freezer)
+        failed = send(box->sync_fd, &order, 1, MSG_NOSIGNAL) == 1
+                     ? 0
+                     : err_os(err, "telling PID 1 to stop the others");
+    else if (pause)
+        failed = cgroup_set_freeze(groups, FREEZE_WAIT_MS, err);
+    else
+        failed = cgroup_set_thaw(groups, FREEZE_WAIT_MS, err);
+    if (failed == 0)
+        life->paused = pause;
+    return failed;
+}
+
+static void fill_status(const struct life *life, const struct watch *watch,
+                        struct cgroup_set *groups, struct box_message *answer)
+{
+    struct cgroup_usage usage = {0};
+    struct err ignored; /* what cannot be measured stays 0 */
+    uint64_t now = clock_us();
+
+    answer->status = life->paused;
+    answer->value = life->expires_us == UINT64_MAX ? UINT64_MAX
+                    : life->expires_us > now       ? (life->expires_us - now) / 1000U
+                                                   : 0;
+    answer->processes = watch->processes;
+    answer->peak_memory_bytes = watch->peak_memory_bytes;
+    if (groups->host && cgroup_set_usage(groups, &usage, &ignored) == 0) {
+        answer->cpu_us = usage.cpu_us;
+        answer->peak_memory_bytes = usage.peak_memory_bytes;
+    }
+}
+
+static int obey(struct box *box, struct life *life, struct cgroup_set *groups,
+                const struct box_message *order, struct err *err)
+{
+    switch (order->kind) {
+    case BOX_EXTEND:
+        expire(life, order->value);
+        return 0;
+    case BOX_PAUSE:
+    case BOX_RESUME:
+        return pause_or_resume(box, life, groups, order->kind == BOX_PAUSE, err);
+    case BOX_STATUS:
+    case BOX_KILL:
+        return 0;
+    default:
+        return err_set(err, ERR_INVALID, "order %u is none for the supervisor", order->kind);
+    }
+}
+
+enum reason control_answer(struct box *box, struct life *life, const struct watch *watch,
+                           struct cgroup_set *groups, int pid, enum reason before)
+{
+    AUTO_FD int fd = accept4(box->plan->control_fd, NULL, NULL, SOCK_CLOEXEC);
+    struct timeval patience = {.tv_sec = ORDER_WAIT_S};
+    struct box_message order;
+    struct box_message answer = {.kind = BOX_STATUS, .pid = pid};
+    struct err err;
+
+    if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience) < 0 ||
+        message_receive(fd, &order, &err) <= 0)
+        return before; /* whoever it was has thought better of it */
+    if (obey(box, life, groups, &order, &err) < 0) {
+        answer.kind = BOX_FAILED;
+        answer.err = err;
+    }
+    fill_status(life, watch, groups, &answer);
+    if (message_send(fd, &answer, &err) < 0)
+        return before;
+    return order.kind == BOX_KILL && before == REASON_NONE ? REASON_SANDBOX_DESTROYED : before;
+}

@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "flow/execute/kept.h"
+
+#include "lib/base/io.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/time.h>
+#include <sys/un.h>
+
+#define BACKLOG 64
+#define ANSWER_WAIT_S 5
+
+/* A socket's path has 108 bytes, a state directory may have more: go through its descriptor. */
+static int socket_address(const char *dir, const char *name, int *dir_fd, struct sockaddr_un *out,
+                          struct err *err)
+{
+    *dir_fd = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+    if (*dir_fd < 0)
+        return err_os(err, "opening %s", dir);
+    *out = (struct sockaddr_un){.sun_family = AF_UNIX};
+    (void)snprintf(out->sun_path, sizeof out->sun_path, "/proc/self/fd/%d/%s", *dir_fd, name);
+    return 0;
+}
+
+static int listen_at(const char *dir, const char *name, int *out, struct err *err)
+{
+    AUTO_FD int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    AUTO_FD int dir_fd = -1;
+    struct sockaddr_un address;
+
+    if (fd < 0)
+        return err_os(err, "making a socket");
+    if (socket_address(dir, name, &dir_fd, &address, err) < 0)
+        return -1;
+    if (bind(fd, (const struct sockaddr *)&address, sizeof address) < 0 || listen(fd, BACKLOG) < 0)
+        return err_os(err, "listening at %s/%s", dir, name);
+    *out = TAKE_FD(fd);
+    return 0;
+}
+
+int kept_connect(const char *run_dir, const char *name, int *out, struct err *err)
+{
+    AUTO_FD int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    AUTO_FD int dir_fd = -1;
+    struct timeval patience = {.tv_sec = ANSWER_WAIT_S};
+    struct sockaddr_un address;
+
+    if (fd < 0)
+        return err_os(err, "making a socket");
+    if (socket_address(run_dir, name, &dir_fd, &address, err) < 0)
+        return -1;
+    if (setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience) < 0 ||
+        connect(fd, (const struct sockaddr *)&address, sizeof address) < 0)
+        return err_os(err, "connecting to the sandbox");
+    *out = TAKE_FD(fd);
+    return 0;
+}
+
+int kept_prepare(const struct run *run, struct local *local, struct err *err)
+{
+    char config[RUN_DIR_BYTES + 16];
+
+    (void)snprintf(config, sizeof config, "%s/config", local->run_dir);
+    if (file_replace(config, run->action.config, strlen(run->action.config), 0600, err) < 0)
+        return -1;
+    if (listen_at(local->run_dir, "execs", &local->execs_fd, err) < 0)
+        return -1;
+    return listen_at(local->run_dir, "control", &local->control_fd, err);
+}
+
+static bool is_id(const char *id)
+{
+    return strlen(id) == ID_BYTES - 1 &&
+           strspn(id, "abcdefghijklmnopqrstuvwxyz234567") == ID_BYTES - 1;
+}
+
+/* Whether a lock is held: only then there is a sandbox behind it. */
+static bool is_held(const char *lock_path)
+{
+    AUTO_FD int fd = open(lock_path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+
+    return fd >= 0 && flock(fd, LOCK_SH | LOCK_NB) < 0;
+}
+
+int kept_open(const struct execute *execute, const char *id, char run_dir[RUN_DIR_BYTES],
+              struct err *err)
+{
+    char lock[RUN_DIR_BYTES + 16];
+
+    if (!is_id(id))
+        return err_set(err, ERR_NOT_FOUND, "there is no sandbox \"%.40s\"", id);
+    (void)snprintf(run_dir, RUN_DIR_BYTES, "%.2000s/boxes/%s", execute->state_dir, id);
+    (void)snprintf(lock, sizeof lock, "%s.lock", run_dir);
+    if (!is_held(lock))
+        return err_set(err, ERR_NOT_FOUND, "there is no sandbox %s; it has ended or never was", id);
+    return 0;
+}
+
+int kept_order(const char *run_dir, const struct box_message *order, struct box_message *answer,
+               struct err *err)
+{
+    AUTO_FD int fd = -1;
+    struct timeval patience = {.tv_sec = ANSWER_WAIT_S};
+
+    if (kept_connect(run_dir, "control", &fd, err) < 0)
+        return -1;
+    if (setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience) < 0 ||
+        send(fd, order, sizeof *order, MSG_NOSIGNAL) != (ssize_t)sizeof *order ||
+        recv(fd, answer, sizeof *answer, 0) != (ssize_t)sizeof *answer)
+        return err_set(err, ERR_UNAVAILABLE, "the sandbox does not answer");
+    if (answer->kind != BOX_FAILED)
+        return 0;
+    *err = answer->err;
+    err->text[sizeof err->text - 1] = '\0';
+    return -1;
+}
+
+/* ---- for those who list ---- */
+
+int execute_kept_config(struct execute *execute, struct arena *mem, const char *id,
+                        const char **out, struct err *err)
+{
+    AUTO_BUF struct buf text = BUF(KEPT_CONFIG_MAX);
+    char run_dir[RUN_DIR_BYTES];
+    char path[RUN_DIR_BYTES + 16];
+
+    if (kept_open(execute, id, run_dir, err) < 0)
+        return -1;
+    (void)snprintf(path, sizeof path, "%s/config", run_dir);
+    if (file_read(AT_FDCWD, path, &text, err) < 0)
+        return -1;
+    *out = arena_text(mem, buf_str(&text));
+    return 0;
+}
+
+int execute_kept_state(struct execute *execute, const char *id, struct kept_state *out,
+                       struct err *err)
+{
+    struct box_message order = {.kind = BOX_STATUS};
+    struct box_message answer;
+    char run_dir[RUN_DIR_BYTES];
+
+    if (kept_open(execute, id, run_dir, err) < 0 || kept_order(run_dir, &order, &answer, err) < 0)
+        return -1;
+    *out = (struct kept_state){
+        .paused = answer.status == 1,
+        .left_ms = answer.value,
+        .processes = answer.processes,
+        .cpu_us = answer.cpu_us,
+        .peak_memory_bytes = answer.peak_memory_bytes,
+    };
+    return 0;
+}
+
+int execute_kept_each(struct execute *execute,
+                      int (*on_sandbox)(void *context, const char *id, struct err *err),
+                      void *context, struct err *err)
+{
+    char boxes[RUN_DIR_BYTES];
+    DIR *dir;
+    const struct dirent *entry;
+    int failed = 0;
+
+    (void)snprintf(boxes, sizeof boxes, "%.2000s/boxes", execute->state_dir);
+    dir = opendir(boxes);
+    if (!dir)
+        return errno == ENOENT ? 0 : err_os(err, "opening %s", boxes);
+    while (!failed && (entry = readdir(dir)) != NULL) {
+        char run_dir[RUN_DIR_BYTES];
+        struct err ignored; /* a lock file, or a sandbox that has ended just now */
+
+        if (kept_open(execute, entry->d_name, run_dir, &ignored) == 0)
+            failed = on_sandbox(context, entry->d_name, err);
+    }
+    (void)closedir(dir);
+    return failed;
+}

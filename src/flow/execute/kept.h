@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* Private to execute: kept sandboxes, found again by their folder.
+ *
+ *    STATE/boxes/ID.lock        held by the sandbox's outer process; free: it is over, and the
+ *                               file says why
+ *    STATE/boxes/ID/            its writable layer, and
+ *    STATE/boxes/ID/config      what it was made from
+ *    STATE/boxes/ID/execs       socket of PID 1: commands
+ *    STATE/boxes/ID/control     socket of outer: orders
+ *
+ * A sandbox exists exactly as long as its lock is held. */
+
+#include "flow/execute/local.h"
+
+#define KEPT_CONFIG_MAX (256UL << 10)
+
+/* The two listening sockets of a sandbox that is being made, and its config. */
+int kept_prepare(const struct run *run, struct local *local, struct err *err) MUST_CHECK;
+
+/* ERR_NOT_FOUND: there is no such sandbox (any more). */
+int kept_open(const struct execute *execute, const char *id, char run_dir[RUN_DIR_BYTES],
+              struct err *err) MUST_CHECK;
+/* A connection to PID 1, for one command. */
+int kept_connect(const char *run_dir, const char *name, int *out, struct err *err) MUST_CHECK;
+/* One order to outer and its answer; a refusal is an error with its words. */
+int kept_order(const char *run_dir, const struct box_message *order, struct box_message *answer,
+               struct err *err) MUST_CHECK;

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "flow/execute/kept.h"
+
+#include "lib/base/clock.h"
+#include "lib/linux/fd-pass.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/socket.h>
+
+#define SERVE_WAIT_US 5000000U
+#define GONE_WAIT_US 5000000U
+
+/* ---- made to stay ---- */
+
+int kept_release(struct run *run, struct local *local, struct err *err)
+{
+    uint64_t deadline_us = clock_us() + SERVE_WAIT_US;
+    struct box_message message;
+    bool from_inside = false;
+
+    if (box_say(local->inside_fd, BOX_RELEASE, 0) < 0)
+        return err_os(err, "releasing the sandbox");
+    do {
+        if (box_wait(local, deadline_us, &message, &from_inside, err) < 0)
+            return -1;
+    } while (message.kind != BOX_STARTED && message.kind != BOX_FAILED);
+    if (message.kind == BOX_FAILED) {
+        *err = message.err;
+        return err_in(err, "beginning to serve");
+    }
+    /* From here on it belongs to its outer process, and to whoever finds its folder. */
+    local->stays = true;
+    run->outcome.started = run->outcome.ended = true;
+    return 0;
+}
+
+/* ---- a command in one that stays ---- */
+
+static int open_layers(struct local *local, struct err *err)
+{
+    static const char *const names[] = {"output", "tmp", "home"};
+    AUTO_FD int dir = open(local->run_dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+    for (size_t i = 0; dir >= 0 && i < COUNT(names); i++)
+        local->layer_fds[i] = openat(dir, names[i], O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    return dir < 0 ? err_os(err, "opening %s", local->run_dir) : 0;
+}
+
+static int make_streams(struct local *local, struct err *err)
+{
+    int in[2], out[2], error[2];
+
+    if (pipe2(in, O_CLOEXEC) < 0)
+        return err_os(err, "making the streams of the command");
+    local->passed_fds[0] = in[0];
+    local->in_fd = in[1];
+    if (pipe2(out, O_CLOEXEC) < 0)
+        return err_os(err, "making the streams of the command");
+    local->out_fd = out[0];
+    local->passed_fds[1] = out[1];
+    if (pipe2(error, O_CLOEXEC) < 0)
+        return err_os(err, "making the streams of the command");
+    local->err_fd = error[0];
+    local->passed_fds[2] = error[1];
+    return 0;
+}
+
+int joined_begin(struct execute *execute, struct run *run, struct local *local, struct err *err)
+{
+    struct box_message order = {.kind = BOX_STATUS};
+    struct box_message answer;
+
+    local->joined = true;
+    if (kept_open(execute, run->action.sandbox, local->run_dir, err) < 0 ||
+        kept_order(local->run_dir, &order, &answer, err) < 0)
+        return -1;
+    if (answer.status == 1)
+        return err_set(err, ERR_CONFLICT, "the sandbox is paused; resume it first");
+    local->inside = answer.pid;
+    if (open_layers(local, err) < 0 ||
+        kept_connect(local->run_dir, "execs", &local->inside_fd, err) < 0)
+        return -1;
+    if (box_say(local->inside_fd, BOX_REPORT, 0) < 0)
+        return err_os(err, "asking the sandbox for its report");
+    return make_streams(local, err);
+}
+
+int joined_start(struct run *run, struct local *local, struct err *err)
+{
+    struct box_message order = {.kind = BOX_EXEC};
+    struct handed none = {.n = 0};
+    AUTO_FD int plan_fd = -1;
+    int failed;
+
+    if (box_plan_seal(run, local, &none, &plan_fd, err) < 0)
+        return -1;
+    failed = fds_send(
+        local->inside_fd, &order, sizeof order,
+        (int[]){plan_fd, local->passed_fds[0], local->passed_fds[1], local->passed_fds[2]}, 4, err);
+    for (size_t i = 0; i < COUNT(local->passed_fds); i++) {
+        (void)close(local->passed_fds[i]);
+        local->passed_fds[i] = -1;
+    }
+    return failed;
+}
+
+/* ---- orders ---- */
+
+/* Its lock is free once nothing of it is left. */
+static int wait_until_gone(const char *run_dir, struct err *err)
+{
+    char path[RUN_DIR_BYTES + 16];
+    uint64_t deadline_us = clock_us() + GONE_WAIT_US;
+
+    (void)snprintf(path, sizeof path, "%s.lock", run_dir);
+    while (clock_us() < deadline_us) {
+        AUTO_FD int fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+
+        if (fd < 0 && errno == ENOENT)
+            return 0;
+        if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0)
+            return unlink(path) < 0 && errno != ENOENT ? err_os(err, "removing %s", path) : 0;
+        (void)poll(NULL, 0, 2);
+    }
+    return err_set(err, ERR_TIMEOUT, "the sandbox does not end");
+}
+
+int local_change(struct execute *execute, struct run *run, struct err *err)
+{
+    static const enum box_message_kind orders[] = {
+        [ACTION_PAUSE] = BOX_PAUSE,
+        [ACTION_RESUME] = BOX_RESUME,
+        [ACTION_EXTEND] = BOX_EXTEND,
+        [ACTION_DESTROY] = BOX_KILL,
+    };
+    struct box_message order = {.kind = orders[run->action.kind], .value = run->action.extend_ms};
+    struct box_message answer;
+    char run_dir[RUN_DIR_BYTES];
+    uint64_t began_us = clock_us();
+
+    if (kept_open(execute, run->action.sandbox, run_dir, err) < 0 ||
+        kept_order(run_dir, &order, &answer, err) < 0 ||
+        (run->action.kind == ACTION_DESTROY && wait_until_gone(run_dir, err) < 0))
+        return -1;
+    run->outcome.started = run->outcome.ended = true;
+    run->outcome.cpu_us = answer.cpu_us;
+    run->outcome.peak_memory_bytes = answer.peak_memory_bytes;
+    run->outcome.duration_us = clock_us() - began_us;
+    return 0;
+}

@@ -1,0 +1,352 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* brig sandbox create, list, show, pause, resume, extend, destroy: sandboxes that stay. */
+
+#include "surface/cli/sandbox.h"
+
+#include "lib/base/text.h"
+#include "lib/json/json.h"
+#include "model/run.h"
+
+#include <string.h>
+#include <time.h>
+
+#define DEFAULT_TTL_MS (3600ULL * 1000)
+#define DEFAULT_MAX_MS (24ULL * 3600 * 1000)
+#define LABEL_BYTES_MAX 256
+
+/* ---- finding one ---- */
+
+struct search {
+    struct invocation *inv;
+    struct execute *execute;
+    const char *wanted;
+    const char *found;
+    unsigned matches;
+};
+
+static int on_candidate(void *context, const char *id, struct err *err)
+{
+    struct search *search = context;
+    struct config config;
+    const char *text = NULL;
+    struct err gone; /* it may end while we look */
+
+    (void)err;
+    if (strcmp(id, search->wanted) != 0) {
+        if (execute_kept_config(search->execute, &search->inv->mem, id, &text, &gone) < 0 ||
+            config_read(&search->inv->mem, str_of(text), &config, &gone) < 0 ||
+            strcmp(config.request.name, search->wanted) != 0)
+            return 0;
+    }
+    search->found = arena_text(&search->inv->mem, str_of(id));
+    search->matches++;
+    return 0;
+}
+
+int sandbox_find(struct invocation *inv, struct govern *govern, const char *wanted,
+                 const char **out, struct err *err)
+{
+    struct search search = {.inv = inv, .execute = govern_execute(govern), .wanted = wanted};
+
+    if (execute_kept_each(search.execute, on_candidate, &search, err) < 0)
+        return -1;
+    if (search.matches == 0)
+        return err_set(err, ERR_NOT_FOUND,
+                       "there is no sandbox \"%.40s\"; \"%s sandbox list\" shows those there are",
+                       wanted, inv->program);
+    if (search.matches > 1)
+        return err_set(err, ERR_CONFLICT, "%u sandboxes are called \"%.40s\"; use the id",
+                       search.matches, wanted);
+    *out = search.found;
+    return 0;
+}
+
+/* ---- showing ---- */
+
+static const char *expires_at(struct arena *mem, uint64_t left_ms)
+{
+    char text[64];
+    struct tm utc;
+    time_t at = time(NULL) + (time_t)(left_ms / 1000U);
+
+    if (left_ms == UINT64_MAX || !gmtime_r(&at, &utc) ||
+        strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &utc) == 0)
+        return "";
+    return arena_text(mem, str_of(text));
+}
+
+static struct json *words_json(struct arena *mem, struct words words)
+{
+    struct json *array = json_array(mem);
+
+    for (size_t i = 0; i < words.n; i++)
+        json_push(array, json_text(mem, str_of(words.v[i])));
+    return array;
+}
+
+static struct json *sandbox_json(struct arena *mem, const struct config *config,
+                                 const struct kept_state *state)
+{
+    struct json *object = json_object(mem);
+    const struct request *request = &config->request;
+
+    json_put_text(mem, object, "sandbox_id", config->id);
+    json_put_text(mem, object, "name", request->name);
+    json_put_text(mem, object, "state", state->paused ? "paused" : "running");
+    json_put_text(mem, object, "provider", request->provider);
+    json_put_text(mem, object, "image", request->image);
+    json_put_text(mem, object, "image_digest", config->image_digest);
+    json_put_text(mem, object, "config_hash", config->config_hash);
+    json_put_text(mem, object, "policy_hash", config->policy_hash);
+    json_put_text(mem, object, "preflight_hash", config->preimage_hash);
+    json_put_text(mem, object, "created_at", config->created_at);
+    json_put_text(mem, object, "expires_at", expires_at(mem, state->left_ms));
+    json_put_text(mem, object, "principal", request->principal);
+    json_put(object, "labels", words_json(mem, request->labels));
+    json_put(object, "mounts", words_json(mem, request->mounts));
+    json_put_int(mem, object, "processes", (int64_t)state->processes);
+    json_put_int(mem, object, "cpu_us", (int64_t)state->cpu_us);
+    json_put_int(mem, object, "peak_memory_bytes", (int64_t)state->peak_memory_bytes);
+    return object;
+}
+
+static int look_up(struct invocation *inv, struct govern *govern, const char *id,
+                   struct config *config, struct kept_state *state, struct err *err)
+{
+    const char *text = NULL;
+
+    if (execute_kept_config(govern_execute(govern), &inv->mem, id, &text, err) < 0 ||
+        config_read(&inv->mem, str_of(text), config, err) < 0)
+        return -1;
+    return execute_kept_state(govern_execute(govern), id, state, err);
+}
+
+static int print_one(struct invocation *inv, struct govern *govern, const char *id, struct err *err)
+{
+    struct config config;
+    struct kept_state state;
+
+    if (look_up(inv, govern, id, &config, &state, err) < 0)
+        return -1;
+    if (inv->json)
+        return cli_json(inv, sandbox_json(&inv->mem, &config, &state)) == 0
+                   ? 0
+                   : err_set(err, ERR_OS, "writing the answer");
+    (void)fprintf(inv->out, "%s  %-8s %-16s expires %s, %llu processes\n", config.id,
+                  state.paused ? "paused" : "running", config.request.name,
+                  expires_at(&inv->mem, state.left_ms), (unsigned long long)state.processes);
+    return 0;
+}
+
+/* ---- create ---- */
+
+static int check_labels(struct words labels, struct err *err)
+{
+    for (size_t i = 0; i < labels.n; i++)
+        if (!strchr(labels.v[i], '=') || labels.v[i][0] == '=' ||
+            strlen(labels.v[i]) > LABEL_BYTES_MAX || !str_is_utf8(str_of(labels.v[i])))
+            return err_set(err, ERR_INVALID, "--label \"%.100s\": write K=V", labels.v[i]);
+    return 0;
+}
+
+static int fill_create(struct invocation *inv, struct sandbox_call *call, struct err *err)
+{
+    struct request *request = &call->request;
+    uint64_t ttl_ms = option_number(inv, "--ttl");
+    uint64_t max_ms = option_number(inv, "--lifetime");
+
+    request->name = option_text(inv, "--name") ? option_text(inv, "--name") : "";
+    request->labels = option_words(inv, "--label");
+    request->policy_text = call->policy_text;
+    request->lifetime = (struct lifetime){
+        .ttl_ms = ttl_ms ? ttl_ms : DEFAULT_TTL_MS,
+        .idle_ms = option_number(inv, "--idle"),
+        .max_ms = max_ms ? max_ms : DEFAULT_MAX_MS,
+    };
+    if (strlen(request->name) > LABEL_BYTES_MAX || !str_is_utf8(str_of(request->name)))
+        return err_set(err, ERR_INVALID, "--name: at most %d bytes of UTF-8", LABEL_BYTES_MAX);
+    return check_labels(request->labels, err);
+}
+
+int run_sandbox_create(struct invocation *inv)
+{
+    AUTO_SANDBOX_CALL struct sandbox_call call = {0};
+    struct run run;
+    struct err err;
+    int status;
+
+    if (sandbox_call_open(inv, &call, &status) < 0)
+        return status;
+    run_init(&run);
+    if (fill_create(inv, &call, &err) < 0 ||
+        govern_create(call.govern, &call.request, &run, &err) < 0)
+        status = cli_error(inv, &err);
+    else if (run.verdict.kind != VERDICT_ALLOW || run.outcome.reason == REASON_SANDBOX_FAILED)
+        status = sandbox_refused(inv, &run);
+    else
+        status = print_one(inv, call.govern, run.sandbox_id, &err) < 0 ? cli_error(inv, &err) : 0;
+    run_done(&run);
+    return status;
+}
+
+/* ---- list and show ---- */
+
+struct listing {
+    struct invocation *inv;
+    struct govern *govern;
+    struct words labels;
+    struct json *list;
+    size_t n;
+};
+
+static bool has_labels(const struct words *wanted, const struct words *labels)
+{
+    for (size_t i = 0; i < wanted->n; i++) {
+        bool found = false;
+
+        for (size_t j = 0; j < labels->n; j++)
+            found |= strcmp(wanted->v[i], labels->v[j]) == 0;
+        if (!found)
+            return false;
+    }
+    return true;
+}
+
+static int on_listed(void *context, const char *id, struct err *err)
+{
+    struct listing *listing = context;
+    struct config config;
+    struct kept_state state;
+    struct err gone; /* it may end while we look; then it is not there */
+
+    if (look_up(listing->inv, listing->govern, id, &config, &state, &gone) < 0 ||
+        !has_labels(&listing->labels, &config.request.labels))
+        return 0;
+    listing->n++;
+    if (!listing->inv->json)
+        return print_one(listing->inv, listing->govern, id, err);
+    json_push(listing->list, sandbox_json(&listing->inv->mem, &config, &state));
+    return 0;
+}
+
+int run_sandbox_list(struct invocation *inv)
+{
+    AUTO_SANDBOX_CALL struct sandbox_call call = {0};
+    struct listing listing = {.inv = inv};
+    struct json *result = json_object(&inv->mem);
+    struct err err;
+    int status;
+
+    if (sandbox_call_open(inv, &call, &status) < 0)
+        return status;
+    listing.govern = call.govern;
+    listing.labels = option_words(inv, "--label");
+    listing.list = json_array(&inv->mem);
+    if (execute_kept_each(govern_execute(call.govern), on_listed, &listing, &err) < 0)
+        return cli_error(inv, &err);
+    if (!inv->json && listing.n == 0)
+        (void)fprintf(inv->err, "%s: no sandboxes\n", inv->program);
+    json_put(result, "sandboxes", listing.list);
+    return inv->json ? cli_json(inv, result) : 0;
+}
+
+int run_sandbox_show(struct invocation *inv)
+{
+    AUTO_SANDBOX_CALL struct sandbox_call call = {0};
+    const char *id = NULL;
+    struct err err;
+    int status;
+
+    if (sandbox_call_open(inv, &call, &status) < 0)
+        return status;
+    inv->json = true; /* one sandbox in full is an object */
+    if (sandbox_find(inv, call.govern, inv->operands.v[0], &id, &err) < 0 ||
+        print_one(inv, call.govern, id, &err) < 0)
+        return cli_error(inv, &err);
+    return 0;
+}
+
+/* ---- orders ---- */
+
+static struct json *change_json(struct arena *mem, const struct run *run)
+{
+    struct json *object = json_object(mem);
+    bool failed = run->outcome.reason != REASON_NONE;
+
+    json_put_text(mem, object, "sandbox_id", run->sandbox_id);
+    json_put_text(mem, object, "action", action_name(run->action.kind));
+    json_put_bool(mem, object, "done", !failed);
+    if (failed)
+        json_put_bytes(mem, object, "failure", str_of(run->outcome.failure));
+    json_put_text(mem, object, "receipt_id", run->closing.id);
+    json_put_int(mem, object, "duration_us", (int64_t)run->outcome.duration_us);
+    return object;
+}
+
+static int change_one(struct invocation *inv, struct sandbox_call *call, const char *wanted)
+{
+    struct run run;
+    struct err err;
+    int status = 0;
+
+    run_init(&run);
+    if (sandbox_find(inv, call->govern, wanted, &call->request.sandbox, &err) < 0 ||
+        govern_change(call->govern, &call->request, &run, &err) < 0) {
+        status = cli_error(inv, &err);
+    } else {
+        if (run.outcome.reason != REASON_NONE)
+            status = cli_status(inv, ERR_UNAVAILABLE);
+        if (inv->json && cli_json(inv, change_json(&inv->mem, &run)) != 0)
+            status = cli_status(inv, ERR_OS);
+        else if (!inv->json)
+            (void)fprintf(inv->err, "%s: %s %s%s%s; receipt %s\n", inv->program,
+                          action_name(run.action.kind), run.sandbox_id,
+                          run.outcome.failure ? " failed: " : "",
+                          run.outcome.failure ? run.outcome.failure : "", run.closing.id);
+    }
+    run_done(&run);
+    return status;
+}
+
+static int change(struct invocation *inv, enum action_kind kind)
+{
+    AUTO_SANDBOX_CALL struct sandbox_call call = {0};
+    int status;
+
+    if (sandbox_call_open(inv, &call, &status) < 0)
+        return status;
+    call.request.kind = kind;
+    if (kind == ACTION_EXTEND) {
+        uint64_t ttl_ms = option_number(inv, "--ttl");
+
+        call.request.extend_ms = ttl_ms ? ttl_ms : DEFAULT_TTL_MS;
+    }
+    status = 0;
+    for (size_t i = 0; i < inv->operands.n; i++) {
+        int each = change_one(inv, &call, inv->operands.v[i]);
+
+        status = each ? each : status;
+    }
+    return status;
+}
+
+int run_sandbox_pause(struct invocation *inv)
+{
+    return change(inv, ACTION_PAUSE);
+}
+
+int run_sandbox_resume(struct invocation *inv)
+{
+    return change(inv, ACTION_RESUME);
+}
+
+int run_sandbox_extend(struct invocation *inv)
+{
+    return change(inv, ACTION_EXTEND);
+}
+
+int run_sandbox_destroy(struct invocation *inv)
+{
+    return change(inv, ACTION_DESTROY);
+}
