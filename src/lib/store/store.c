@@ -242,9 +242,11 @@ void store_free(struct store *store)
     statement_done(&store->begin);
     statement_done(&store->commit);
     statement_done(&store->rollback);
-    /* Best effort in both: a log that stays long costs the next process time, nothing else. */
-    if (store->log_pages >= LOG_PAGES_EMPTY)
+    if (store->log_pages >= LOG_PAGES_EMPTY) {
+        /* Waits for nobody: a log that stays long costs the next process time, nothing else. */
+        (void)sqlite3_busy_handler(store->db, NULL, NULL);
         (void)sqlite3_wal_checkpoint_v2(store->db, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
+    }
     (void)sqlite3_close_v2(store->db);
     free(store->path);
     free(store);

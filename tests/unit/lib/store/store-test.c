@@ -331,6 +331,28 @@ TEST(the_log_stays_short_when_each_process_writes_once)
     clean();
 }
 
+TEST(leaving_waits_for_nobody)
+{
+    AUTO(store) struct store *reader = NULL;
+    AUTO_STATEMENT struct statement st = {0};
+    struct store *writer = NULL;
+    struct err err;
+    uint64_t start;
+
+    begin();
+    CHECK_INT(store_open(path, &first, &writer, &err), 0);
+    CHECK_INT(store_open(path, &first, &reader, &err), 0);
+    CHECK_INT(add_note(writer, "read", &err), 0);
+    CHECK_INT(statement_prepare(reader, "SELECT text FROM note", &st, &err), 0);
+    CHECK_INT(statement_step(&st, &err), 1); /* and holds on to what it sees */
+    for (unsigned i = 0; i < 400; i++)
+        CHECK_INT(add_note(writer, "a log too long to leave behind", &err), 0);
+    start = clock_us();
+    store_free(writer);
+    CHECK(clock_us() - start < 2000000);
+    clean();
+}
+
 TEST(a_lock_that_is_never_released_ends_in_an_error)
 {
     AUTO(store) struct store *store = NULL;
