@@ -5,6 +5,7 @@
 
 #include "flow/equip/equip.h"
 #include "lib/base/memory.h"
+#include "lib/base/text.h"
 #include "model/run.h"
 
 struct profile {
@@ -29,7 +30,9 @@ static inline bool is_refused(const struct run *run)
     return run->verdict.kind != VERDICT_ALLOW;
 }
 
-/* profile.c */
+/* profile.c. Where it fails is in *where, unless that is nowhere in particular. */
+int profile_parse(struct arena *mem, struct str text, struct profile *out, struct mark *where,
+                  struct err *err) MUST_CHECK;
 int profile_open(struct arena *mem, const char *path, struct profile *out,
                  struct err *err) MUST_CHECK;
 

@@ -15,31 +15,41 @@
 
 #include "lib/base/io.h"
 #include "lib/base/limits.h"
+#include "lib/base/text.h"
 #include "lib/json/json.h"
 
 #include <fcntl.h>
 #include <string.h>
 
-static int wrong(const struct json *at, struct err *err, const char *what)
+#define PLACE_SHOWN_MAX 200
+
+/* What reading one profile needs, and where it failed. */
+struct reading {
+    struct arena *mem;
+    struct mark where;
+    struct err *err;
+};
+
+static int wrong(struct reading *reading, const struct json *at, const char *what)
 {
-    return err_set(err, ERR_INVALID, "line %u, column %u: %s", at->mark.line, at->mark.column,
-                   what);
+    reading->where = at->mark;
+    return err_set(reading->err, ERR_INVALID, "%s", what);
 }
 
-static int unknown_key(const struct json *member, const char *known, struct err *err)
+static int unknown_key(struct reading *reading, const struct json *member, const char *known)
 {
-    return err_set(err, ERR_INVALID,
-                   "line %u, column %u: unknown key \"" STR_FMT "\"; known here: %s",
-                   member->key_mark.line, member->key_mark.column, STR_ARG(member->key), known);
+    reading->where = member->key_mark;
+    return err_set(reading->err, ERR_INVALID, "unknown key \"" STR_FMT "\"; known here: %s",
+                   STR_ARG(member->key), known);
 }
 
-static int take_text(struct arena *mem, const struct json *value, const char **out, struct err *err)
+static int take_text(struct reading *reading, const struct json *value, const char **out)
 {
     struct str text;
 
     if (!json_is_text(value, &text) || text.n == 0 || memchr(text.p, '\0', text.n))
-        return wrong(value, err, "should be a text");
-    *out = arena_text(mem, text);
+        return wrong(reading, value, "should be a text");
+    *out = arena_text(reading->mem, text);
     return 0;
 }
 
@@ -70,8 +80,8 @@ static bool cpu_millis(struct str text, uint64_t *out)
     return true;
 }
 
-static int take_quantity(const struct json *value, enum limit_kind kind, uint64_t *out,
-                         struct err *err)
+static int take_quantity(struct reading *reading, const struct json *value, enum limit_kind kind,
+                         uint64_t *out)
 {
     struct str text = value->text;
     struct err ignored;
@@ -86,11 +96,11 @@ static int take_quantity(const struct json *value, enum limit_kind kind, uint64_
     else if (ok)
         ok = size_parse(text, out, &ignored) == 0;
     if (!ok || *out == 0)
-        return wrong(value, err, "should be a quantity above 0, like 2, 512M or 30s");
+        return wrong(reading, value, "should be a quantity above 0, like 2, 512M or 30s");
     return 0;
 }
 
-static int take_means(const struct json *value, enum limit_means *out, struct err *err)
+static int take_means(struct reading *reading, const struct json *value, enum limit_means *out)
 {
     struct str text;
 
@@ -99,36 +109,36 @@ static int take_means(const struct json *value, enum limit_means *out, struct er
             *out = means;
             return 0;
         }
-    return wrong(value, err, "should be one of watch, affinity, rlimit, cgroup");
+    return wrong(reading, value, "should be one of watch, affinity, rlimit, cgroup");
 }
 
-static int take_limit(const struct json *value, enum limit_kind kind, struct profile *profile,
-                      struct err *err)
+static int take_limit(struct reading *reading, const struct json *value, enum limit_kind kind,
+                      struct profile *profile)
 {
     struct limit *limit = &profile->limits.of[kind];
 
     limit->origin = ORIGIN_PROFILE;
     if (value->kind != JSON_OBJECT)
-        return take_quantity(value, kind, &limit->value, err);
+        return take_quantity(reading, value, kind, &limit->value);
     json_each(member, value)
     {
         if (str_is(member->key, "value")) {
-            if (take_quantity(member, kind, &limit->value, err) < 0)
+            if (take_quantity(reading, member, kind, &limit->value) < 0)
                 return -1;
         } else if (str_is(member->key, "means")) {
-            if (take_means(member, &profile->least[kind], err) < 0)
+            if (take_means(reading, member, &profile->least[kind]) < 0)
                 return -1;
         } else {
-            return unknown_key(member, "value, means", err);
+            return unknown_key(reading, member, "value, means");
         }
     }
     return 0;
 }
 
-static int take_limits(const struct json *value, struct profile *profile, struct err *err)
+static int take_limits(struct reading *reading, const struct json *value, struct profile *profile)
 {
     if (value->kind != JSON_OBJECT)
-        return wrong(value, err, "should be a mapping");
+        return wrong(reading, value, "should be a mapping");
     json_each(member, value)
     {
         size_t i = 0;
@@ -136,73 +146,102 @@ static int take_limits(const struct json *value, struct profile *profile, struct
         while (i < COUNT(limit_keys) && !str_is(member->key, limit_keys[i].key))
             i++;
         if (i == COUNT(limit_keys))
-            return unknown_key(member, "cpu, memory, pids, disk, inodes, timeout, output", err);
-        if (take_limit(member, limit_keys[i].kind, profile, err) < 0)
+            return unknown_key(reading, member, "cpu, memory, pids, disk, inodes, timeout, output");
+        if (take_limit(reading, member, limit_keys[i].kind, profile) < 0)
             return -1;
     }
     return 0;
 }
 
-static int take_evidence(const struct json *value, struct profile *profile, struct err *err)
+static int take_evidence(struct reading *reading, const struct json *value, struct profile *profile)
 {
     struct str text;
 
     if (!json_is_text(value, &text) || !(str_is(text, "observed") || str_is(text, "claimed")))
-        return wrong(value, err, "should be observed or claimed");
+        return wrong(reading, value, "should be observed or claimed");
     profile->demand_observed = str_is(text, "observed");
     return 0;
 }
 
-static int take_member(struct arena *mem, const struct json *member, struct profile *profile,
-                       struct err *err)
+static int take_member(struct reading *reading, const struct json *member, struct profile *profile)
 {
     int64_t version;
 
     if (str_is(member->key, "version"))
-        return json_is_int(member, &version) && version == 1 ? 0
-                                                             : wrong(member, err, "should be 1");
+        return json_is_int(member, &version) && version == 1
+                   ? 0
+                   : wrong(reading, member, "should be 1");
     if (str_is(member->key, "provider"))
-        return take_text(mem, member, &profile->provider, err);
+        return take_text(reading, member, &profile->provider);
     if (str_is(member->key, "provider_version"))
-        return take_text(mem, member, &profile->provider_version, err);
+        return take_text(reading, member, &profile->provider_version);
     if (str_is(member->key, "image_digest"))
-        return take_text(mem, member, &profile->image_digest, err);
+        return take_text(reading, member, &profile->image_digest);
     if (str_is(member->key, "evidence"))
-        return take_evidence(member, profile, err);
+        return take_evidence(reading, member, profile);
     if (str_is(member->key, "limits"))
-        return take_limits(member, profile, err);
-    return unknown_key(member,
-                       "version, provider, provider_version, image_digest, evidence, limits", err);
+        return take_limits(reading, member, profile);
+    return unknown_key(reading, member,
+                       "version, provider, provider_version, image_digest, evidence, limits");
 }
 
-static int profile_parse(struct arena *mem, struct str text, struct profile *out, struct err *err)
+static int read_profile(struct reading *reading, struct str text, struct profile *profile)
 {
-    struct profile profile = {0};
     const struct json *root = NULL;
-    struct mark where = {0};
 
-    if (yaml_parse(mem, text, &root, &where, err) < 0)
-        return err_in(err, "line %u, column %u", where.line, where.column);
+    if (yaml_parse(reading->mem, text, &root, &reading->where, reading->err) < 0)
+        return -1;
     if (root->kind != JSON_OBJECT)
-        return wrong(root, err, "a profile is a mapping");
+        return wrong(reading, root, "a profile is a mapping");
     if (!json_get(root, "version"))
-        return err_set(err, ERR_INVALID, "version is missing; write \"version: 1\"");
+        return err_set(reading->err, ERR_INVALID, "version is missing; write \"version: 1\"");
     json_each(member, root)
     {
-        if (take_member(mem, member, &profile, err) < 0)
+        if (take_member(reading, member, profile) < 0)
             return -1;
     }
-    *out = profile;
     return 0;
+}
+
+int profile_parse(struct arena *mem, struct str text, struct profile *out, struct mark *where,
+                  struct err *err)
+{
+    struct reading reading = {.mem = mem, .err = err};
+    struct profile profile = {0};
+
+    if (read_profile(&reading, text, &profile) == 0) {
+        *out = profile;
+        return 0;
+    }
+    *where = reading.where;
+    if (where->line)
+        return err_in(err, "line %u, column %u", where->line, where->column);
+    return -1;
+}
+
+/* The line with a caret under the place, below the sentence. A line too long to show is left
+ * out: the sentence says where it is. */
+static int show_place(struct mark where, struct str text, struct err *err)
+{
+    AUTO_BUF struct buf shown = BUF(PLACE_SHOWN_MAX);
+    struct err ignored, said = *err;
+
+    if (where.line == 0 || mark_show(where, text, &shown, &ignored) < 0 || shown.n == 0)
+        return -1;
+    shown.p[shown.n - 1] = '\0'; /* the last line break */
+    return err_set(err, said.code, "%s\n%s", said.text, buf_text(&shown));
 }
 
 int profile_open(struct arena *mem, const char *path, struct profile *out, struct err *err)
 {
     AUTO_BUF struct buf text = BUF(PROFILE_TEXT_MAX);
+    struct mark where = {0};
 
     if (file_read(AT_FDCWD, path, &text, err) < 0)
         return -1;
-    if (profile_parse(mem, buf_str(&text), out, err) < 0)
-        return err_in(err, "%s", path);
+    if (profile_parse(mem, buf_str(&text), out, &where, err) < 0) {
+        (void)err_in(err, "%s", path);
+        return show_place(where, buf_str(&text), err);
+    }
     return 0;
 }
