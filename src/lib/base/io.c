@@ -144,6 +144,8 @@ int dir_remove(int dir_fd, const char *name, struct err *err)
         return 0;
     if (errno != EISDIR && errno != EPERM)
         return err_os(err, "removing %s", name);
+    if (unlinkat(dir_fd, name, AT_REMOVEDIR) == 0) /* most are empty */
+        return 0;
     fd = openat(dir_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0 && errno == EACCES && fchmodat(dir_fd, name, 0700, 0) == 0)
         fd = openat(dir_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
