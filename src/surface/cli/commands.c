@@ -21,8 +21,8 @@
     {"--cpu", "N", VALUE_CPUS, .help = "processors it may use, e.g. 2 or 0.5"}, \
     {"--memory", "SIZE", VALUE_SIZE, .help = "memory of all its processes, e.g. 512M"}, \
     {"--pids", "N", VALUE_COUNT, .help = "processes and threads at the same time"}, \
-    {"--disk", "SIZE", VALUE_SIZE, .help = "bytes it may write to disk, e.g. 1G"}, \
-    {"--inodes", "N", VALUE_COUNT, .help = "files it may create"}
+    {"--disk", "SIZE", VALUE_SIZE, .help = "bytes its own files may take on disk, e.g. 1G"}, \
+    {"--inodes", "N", VALUE_COUNT, .help = "files and folders of its own at the same time"}
 
 static const struct cli_option exec_options[] = {
     {"--provider", "P", VALUE_TEXT, .values = PROVIDERS,
@@ -41,7 +41,8 @@ static const struct cli_option exec_options[] = {
     {"--workdir", "DIR", VALUE_TEXT,
      .help = "directory inside to start in"},
     {"--network", "MODE", VALUE_CHOICE, .values = "none policy",
-     .help = "none, or policy: what the policy allows (default: none)"},
+     .help = "none, or policy, which is refused as long as network rules cannot be enforced "
+             "(default: none)"},
     {"--tty", .help = "give the command a terminal"},
     {"--keep", .help = "in a kept sandbox: leave running what it started in the background"},
     {"--quiet", .help = "leave out the closing line on standard error"},
@@ -269,7 +270,7 @@ static const struct command receipts_list = {
     .path = "receipts list",
     .operands = "",
     .summary = "list the newest receipts",
-    .help = "One line a receipt: sequence number, time, kind, status, reason and id.",
+    .help = "One line a receipt: sequence number, time, kind, status, verdict, reason and id.",
     .options = receipts_list_options,
     .run = run_receipts_list,
 };
