@@ -95,7 +95,7 @@ const char *action_name(enum action_kind kind)
 
 void run_init(struct run *run)
 {
-    *run = (struct run){.mem = ARENA(RUN_MEMORY_MAX)};
+    *run = (struct run){.mem = ARENA(RUN_MEMORY_MAX), .plan = {.hold_fd = -1}};
     id_new(run->id);
     id_new(run->decision_id);
     id_new(run->effect_id);

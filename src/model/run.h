@@ -118,6 +118,13 @@ enum mount_kind {
     MOUNT_FILE,     /* not a mount: a small file made in the root */
 };
 
+/* A folder below a writable layer: seen through it, never written. */
+struct plan_lower {
+    const char *path;
+    uint64_t device;
+    uint64_t inode;
+};
+
 /* One thing in the sandbox's file system, in the order in which it is made. */
 struct plan_mount {
     enum mount_kind kind;
@@ -135,6 +142,8 @@ struct plan_mount {
     bool idmapped;       /* BIND, rw, started by root: the source's owner is the user inside */
     uint32_t owner_uid;
     uint32_t owner_gid;
+    const struct plan_lower *lowers; /* LAYER: what lies below it, uppermost first */
+    size_t lower_n;
 };
 
 /* Landlock: what may be done beneath a path inside. */
@@ -144,6 +153,7 @@ struct plan_path {
     bool exec;
     bool device;
     bool list_only;
+    bool optional; /* left out when it does not exist */
 };
 
 struct plan {
@@ -163,6 +173,7 @@ struct plan {
     uint32_t inside_uid;
     uint32_t inside_gid;
     bool demand_observed; /* what a provider merely claims is not enough */
+    int hold_fd;          /* keeps the image in its store while the sandbox exists; -1: none */
 };
 
 /* ---- posture: planned by equip, observed by the provider ---- */

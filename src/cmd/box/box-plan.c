@@ -34,6 +34,21 @@ static bool texts_fit(const struct box_plan *plan, uint32_t at, uint32_t n)
     return true;
 }
 
+static bool lowers_fit(const struct box_plan *plan, const struct box_mount *mount)
+{
+    const struct box_lower *lowers = plan_array(plan, mount->lowers);
+
+    if (mount->lower_n == 0)
+        return true;
+    if (mount->lower_n > BOX_LOWERS_MAX ||
+        !array_fits(plan, mount->lowers, mount->lower_n, sizeof *lowers))
+        return false;
+    for (uint32_t i = 0; i < mount->lower_n; i++)
+        if (!text_fits(plan, lowers[i].path))
+            return false;
+    return true;
+}
+
 static bool mounts_fit(const struct box_plan *plan)
 {
     const struct box_mount *mounts = plan_array(plan, plan->mounts);
@@ -43,7 +58,7 @@ static bool mounts_fit(const struct box_plan *plan)
         return false;
     for (uint32_t i = 0; i < plan->mount_n; i++)
         if (!text_fits(plan, mounts[i].source) || !text_fits(plan, mounts[i].target) ||
-            plan_text(plan, mounts[i].target)[0] != '/')
+            plan_text(plan, mounts[i].target)[0] != '/' || !lowers_fit(plan, &mounts[i]))
             return false;
     return true;
 }

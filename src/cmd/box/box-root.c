@@ -12,6 +12,7 @@
 
 #include "cmd/box/box.h"
 
+#include "lib/base/buf.h"
 #include "lib/base/io.h"
 #include "lib/linux/process.h"
 #include "lib/linux/sys.h"
@@ -35,6 +36,8 @@
 #define REC_PRIVATE (16384UL | 1UL << 18)
 #define PRIVATE (1UL << 18)
 #define DETACH 2
+#define NOSUID_NODEV 6UL
+#define OVERLAY_OPTIONS_MAX 4000 /* the kernel takes one page */
 
 static int tree_clone(int dir_fd, const char *path, unsigned flags)
 {
@@ -112,6 +115,80 @@ static int open_idmap(const struct box_plan *plan, const struct box_mount *mount
     return failed;
 }
 
+/* Opens what the plan names by path, in our own mount namespace, and makes sure it is that. */
+static int open_checked(const char *path, uint64_t device, uint64_t inode, int *out,
+                        struct err *err)
+{
+    AUTO_FD int fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+    struct box_mount identity = {.device = device, .inode = inode};
+
+    if (fd < 0)
+        return err_os(err, "opening %s", path);
+    if (check_identity(&identity, fd, path, err) < 0)
+        return -1;
+    *out = TAKE_FD(fd);
+    return 0;
+}
+
+/* "lowerdir=...,upperdir=...,workdir=..." through descriptors: no length or character of a path
+ * can disturb it. The descriptors stay open until the process ends; they are close-on-exec. */
+static int overlay_options(const struct box *box, const struct box_mount *mount, struct buf *out,
+                           struct err *err)
+{
+    const struct box_lower *lowers = plan_array(box->plan, mount->lowers);
+    int layer_fd = -1;
+    int fd = -1;
+
+    if (buf_add_text(out, "userxattr,lowerdir=", err) < 0)
+        return -1;
+    for (uint32_t i = 0; i < mount->lower_n; i++)
+        if (open_checked(plan_text(box->plan, lowers[i].path), lowers[i].device, lowers[i].inode,
+                         &fd, err) < 0 ||
+            buf_addf(out, err, "%s/proc/self/fd/%d", i ? ":" : "", fd) < 0)
+            return -1;
+    if (open_checked(plan_text(box->plan, mount->source), mount->device, mount->inode, &layer_fd,
+                     err) < 0)
+        return -1;
+    return buf_addf(out, err, ",upperdir=/proc/self/fd/%d/upper,workdir=/proc/self/fd/%d/work",
+                    layer_fd, layer_fd);
+}
+
+/* Mounted at the stage, taken from there as a detached copy, and the stage cleared again. */
+static int open_overlay(struct box *box, uint32_t i, struct err *err)
+{
+    const struct box_mount *mount = mount_at(box, i);
+    AUTO_BUF struct buf options = BUF(OVERLAY_OPTIONS_MAX);
+    AUTO_FD int tree = -1;
+
+    if (overlay_options(box, mount, &options, err) < 0)
+        return -1;
+    if (syscall(SYS_mount, "overlay", STAGE, "overlay", NOSUID_NODEV, buf_text(&options)) < 0)
+        return err_os(err, "layering %s", plan_text(box->plan, mount->target));
+    tree = tree_clone(AT_FDCWD, STAGE, 0);
+    if (tree < 0 || syscall(SYS_umount2, STAGE, DETACH) < 0 ||
+        tree_set(tree, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, PRIVATE, -1) < 0)
+        return err_os(err, "taking the layers of %s", plan_text(box->plan, mount->target));
+    box->tree_fds[i] = TAKE_FD(tree);
+    return 0;
+}
+
+static int separate_mounts(struct err *err)
+{
+    if (syscall(SYS_mount, NULL, "/", NULL, REC_PRIVATE, NULL) < 0)
+        return err_os(err, "separating our mounts from the host's");
+    return 0;
+}
+
+static bool has_overlays(const struct box_plan *plan)
+{
+    const struct box_mount *mounts = plan_array(plan, plan->mounts);
+
+    for (uint32_t i = 0; i < plan->mount_n; i++)
+        if (mounts[i].lower_n)
+            return true;
+    return false;
+}
+
 static int open_source(struct box *box, uint32_t i, struct err *err)
 {
     const struct box_mount *mount = mount_at(box, i);
@@ -151,11 +228,17 @@ static int open_source(struct box *box, uint32_t i, struct err *err)
  * opened inside the new mount namespace. */
 int root_open_sources(struct box *box, bool before_namespaces, struct err *err)
 {
+    /* What outer mounts on the way must not show on the host. */
+    if (before_namespaces && box->plan->started_by_root && has_overlays(box->plan) &&
+        (unshare(CLONE_NEWNS) < 0 || separate_mounts(err) < 0))
+        return err_os(err, "entering a mount namespace");
     for (uint32_t i = 0; i < box->plan->mount_n; i++) {
         const struct box_mount *mount = mount_at(box, i);
         bool early = box->plan->started_by_root && mount->fd >= 0;
 
-        if (has_source(mount) && early == before_namespaces && open_source(box, i, err) < 0)
+        if (!has_source(mount) || early != before_namespaces)
+            continue;
+        if ((mount->lower_n ? open_overlay(box, i, err) : open_source(box, i, err)) < 0)
             return -1;
     }
     return 0;
@@ -307,6 +390,9 @@ static int make_file(int root_fd, const char *path, const char *text, struct err
 
     if (open_parent(root_fd, path, &name, &parent, err) < 0)
         return -1;
+    /* An image may have something of that name, and it may be a link. */
+    if (unlinkat(parent, name, 0) < 0 && errno != ENOENT)
+        return err_os(err, "replacing %s", path);
     fd = openat(parent, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
     if (fd < 0)
         return err_os(err, "creating %s", path);
@@ -377,20 +463,29 @@ static int mask(const struct box_mount *mount, const char *target, struct err *e
     return 0;
 }
 
-static int stage_root(int *out, struct err *err)
+/* An image is the root itself: the plan then begins with it. */
+static bool root_is_layered(const struct box_plan *plan)
+{
+    const struct box_mount *first = plan_array(plan, plan->mounts);
+
+    return plan->mount_n > 0 && first->lower_n > 0 &&
+           strcmp(plan_text(plan, first->target), "/") == 0;
+}
+
+static int stage_root(struct box *box, int *out, struct err *err)
 {
     static const struct fs_option options[] = {
         {"size",      "4m"  },
         {"nr_inodes", "1024"},
         {"mode",      "0755"}
     };
-    AUTO_FD int tree = -1;
+    AUTO_FD int tree = root_is_layered(box->plan) ? TAKE_FD(box->tree_fds[0]) : -1;
     AUTO_FD int stage = open(STAGE, O_PATH | O_DIRECTORY | O_CLOEXEC);
 
     if (stage < 0)
         return err_os(err, "opening %s", STAGE);
-    if (fs_mount("tmpfs", options, COUNT(options), MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, &tree,
-                 err) < 0)
+    if (tree < 0 && fs_mount("tmpfs", options, COUNT(options), MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV,
+                             &tree, err) < 0)
         return -1;
     if (tree_attach(tree, stage) < 0)
         return err_os(err, "mounting the new root");
@@ -436,14 +531,14 @@ int root_build(struct box *box, struct err *err)
 {
     AUTO_FD int root_fd = -1;
 
-    if (syscall(SYS_mount, NULL, "/", NULL, REC_PRIVATE, NULL) < 0)
-        return err_os(err, "separating our mounts from the host's");
-    if (root_open_sources(box, false, err) < 0 || stage_root(&root_fd, err) < 0)
+    if (separate_mounts(err) < 0 || root_open_sources(box, false, err) < 0)
         return -1;
-    for (uint32_t i = 0; i < box->plan->mount_n; i++)
+    if (stage_root(box, &root_fd, err) < 0)
+        return -1;
+    for (uint32_t i = root_is_layered(box->plan); i < box->plan->mount_n; i++)
         if (attach(box, root_fd, i, err) < 0)
             return -1;
     if (enter_root(root_fd, err) < 0 || mask_all(box, err) < 0)
         return -1;
-    return box_lacks("sealed root") ? 0 : seal_root(err);
+    return box_lacks("sealed root") || root_is_layered(box->plan) ? 0 : seal_root(err);
 }

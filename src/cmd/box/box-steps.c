@@ -187,6 +187,8 @@ static int apply_landlock(struct box *box, struct err *err)
         AUTO_FD int fd = open(path, O_PATH | O_CLOEXEC);
         uint64_t rights = paths[i].list_only ? LANDLOCK_READ_DIR : LANDLOCK_READ;
 
+        if (fd < 0 && errno == ENOENT && paths[i].optional)
+            continue;
         if (fd < 0)
             return err_os(err, "opening %s for Landlock", path);
         if (paths[i].write)

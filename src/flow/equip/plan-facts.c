@@ -44,11 +44,12 @@ static void plan_mount_facts(struct run *run)
     struct mount_fact *facts = arena_array(&run->mem, struct mount_fact, plan->mount_n + 1);
     size_t n = 0;
 
-    facts[n++] = (struct mount_fact){
-        .target = "/", .kind = "tmpfs", .source = "", .nosuid = true, .nodev = true};
+    if (plan->mount_n == 0 || strcmp(plan->mounts[0].target, "/") != 0)
+        facts[n++] = (struct mount_fact){
+            .target = "/", .kind = "tmpfs", .source = "", .nosuid = true, .nodev = true};
     for (size_t i = 0; i < plan->mount_n; i++) {
         const struct plan_mount *mount = &plan->mounts[i];
-        const char *kind = kind_name(mount->kind);
+        const char *kind = mount->lower_n ? "overlay" : kind_name(mount->kind);
         bool bound = mount->kind == MOUNT_BIND || mount->kind == MOUNT_NESTED;
 
         if (!kind)

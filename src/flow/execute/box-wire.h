@@ -18,6 +18,7 @@
 #define BOX_PLAN_MAX (8UL << 20)
 #define BOX_REPORT_MAX (192UL << 10)
 #define BOX_MOUNTS_MAX 192
+#define BOX_LOWERS_MAX 128
 
 /* The descriptors a box is born with, besides 0, 1 and 2, which become the command's. */
 enum box_fd {
@@ -28,6 +29,13 @@ enum box_fd {
     BOX_FD_FIRST_MOUNT = 7, /* validated sources, in the order of the plan */
 };
 
+struct box_lower {
+    uint64_t device;
+    uint64_t inode;
+    uint32_t path;
+    uint32_t pad;
+};
+
 struct box_mount {
     uint32_t kind; /* enum mount_kind */
     uint32_t source;
@@ -36,6 +44,8 @@ struct box_mount {
     uint64_t device;
     uint64_t inode;
     uint64_t size_bytes;
+    uint32_t lowers; /* LAYER: what lies below it, uppermost first; lower_n of them */
+    uint32_t lower_n;
     uint32_t idmap_uid; /* owner of the source, shown inside as the sandbox's user */
     uint32_t idmap_gid;
     uint8_t writable;
@@ -52,6 +62,8 @@ struct box_path {
     uint8_t exec;
     uint8_t device;    /* ioctls of a device node, too */
     uint8_t list_only; /* its folders may be listed, nothing in them read */
+    uint8_t optional;  /* left out when it does not exist */
+    uint8_t pad[3];
 };
 
 struct box_rlimit {

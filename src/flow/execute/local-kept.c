@@ -41,16 +41,6 @@ int kept_release(struct run *run, struct local *local, struct err *err)
 
 /* ---- a command in one that stays ---- */
 
-static int open_layers(struct local *local, struct err *err)
-{
-    static const char *const names[] = {"output", "tmp", "home"};
-    AUTO_FD int dir = open(local->run_dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
-
-    for (size_t i = 0; dir >= 0 && i < COUNT(names); i++)
-        local->layer_fds[i] = openat(dir, names[i], O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    return dir < 0 ? err_os(err, "opening %s", local->run_dir) : 0;
-}
-
 static int make_streams(struct local *local, struct err *err)
 {
     int in[2], out[2], error[2];
@@ -82,8 +72,7 @@ int joined_begin(struct execute *execute, struct run *run, struct local *local, 
     if (answer.status == 1)
         return err_set(err, ERR_CONFLICT, "the sandbox is paused; resume it first");
     local->inside = answer.pid;
-    if (open_layers(local, err) < 0 ||
-        kept_connect(local->run_dir, "execs", &local->inside_fd, err) < 0)
+    if (kept_connect(local->run_dir, "execs", &local->inside_fd, err) < 0)
         return -1;
     if (box_say(local->inside_fd, BOX_REPORT, 0) < 0)
         return err_os(err, "asking the sandbox for its report");

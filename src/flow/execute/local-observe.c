@@ -171,24 +171,19 @@ static bool target_identity(struct str targets, size_t index, uint64_t *device, 
     return false;
 }
 
-static bool layer_identity(const struct run *run, const struct local *local,
-                           const struct plan_mount *mount, uint64_t device, uint64_t inode)
+static bool is_layer(struct local *local, const struct plan_mount *mount, uint64_t device,
+                     uint64_t inode)
 {
-    (void)run;
-    (void)mount;
-    for (size_t i = 0; i < COUNT(local->layer_fds); i++) {
-        struct stat st;
+    struct err ignored;
+    struct stat st;
+    int fd = layer_fd(local, mount->source, &ignored);
 
-        if (local->layer_fds[i] >= 0 && fstat(local->layer_fds[i], &st) == 0 &&
-            st.st_dev == device && st.st_ino == inode)
-            return true;
-    }
-    return false;
+    return fd >= 0 && fstat(fd, &st) == 0 && st.st_dev == device && st.st_ino == inode;
 }
 
 /* A row that matches what was planned there is called by its planned kind and source; anything
  * else by what the kernel calls it, which no plan says. */
-static void name_mount(const struct run *run, const struct local *local, struct str targets,
+static void name_mount(const struct run *run, struct local *local, struct str targets,
                        const char *type, struct mount_fact *fact)
 {
     size_t at = 0;
@@ -214,8 +209,10 @@ static void name_mount(const struct run *run, const struct local *local, struct 
         fact->source = mount->source;
         return;
     case MOUNT_LAYER:
-        if (located && layer_identity(run, local, mount, device, inode)) {
-            fact->kind = "layer";
+        /* box has looked at each of an overlay's folders itself; seen from inside it is one. */
+        if (mount->lower_n ? strcmp(type, "overlay") == 0
+                           : located && is_layer(local, mount, device, inode)) {
+            fact->kind = mount->lower_n ? "overlay" : "layer";
             fact->source = "";
         }
         return;
@@ -254,8 +251,7 @@ static int by_target(const void *a, const void *b)
 }
 
 /* "36 35 98:0 /root /mount rw,noatime master:1 - ext3 /dev/root rw,errors=continue" */
-static void see_mounts(struct run *run, const struct local *local, struct str table,
-                       struct str targets)
+static void see_mounts(struct run *run, struct local *local, struct str table, struct str targets)
 {
     size_t most = 0, n = 0;
     struct mount_fact *facts;

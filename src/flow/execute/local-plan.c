@@ -40,25 +40,39 @@ static int put_words(struct buf *block, struct words words, uint32_t *at, uint32
 }
 
 /* A folder of the run's own layer: its identity is known only now that it was made. */
-static int locate_layer(const struct local *local, const struct plan_mount *mount,
-                        struct box_mount *out, int *fd, struct err *err)
+static int locate_layer(struct local *local, const struct plan_mount *mount, struct box_mount *out,
+                        int *fd, struct err *err)
 {
-    static const char *const names[] = {"output", "tmp", "home"};
     struct stat st;
 
-    for (size_t i = 0; i < COUNT(names); i++)
-        if (strcmp(mount->source, names[i]) == 0) {
-            *fd = local->layer_fds[i];
-            if (fstat(*fd, &st) < 0)
-                return err_os(err, "looking at the layer \"%s\"", names[i]);
-            out->device = st.st_dev;
-            out->inode = st.st_ino;
-            return 0;
-        }
-    return err_set(err, ERR_INTERNAL, "there is no layer \"%s\"", mount->source);
+    *fd = layer_fd(local, mount->source, err);
+    if (*fd < 0)
+        return -1;
+    if (fstat(*fd, &st) < 0)
+        return err_os(err, "looking at the layer \"%s\"", mount->source);
+    out->device = st.st_dev;
+    out->inode = st.st_ino;
+    return 0;
 }
 
-static int put_mount(struct buf *block, struct run *run, const struct local *local,
+static int put_lowers(struct buf *block, const struct plan_mount *mount, struct box_mount *out,
+                      struct err *err)
+{
+    AUTO_FREE struct box_lower *lowers = xcalloc(mount->lower_n + 1, sizeof *lowers);
+
+    if (mount->lower_n > BOX_LOWERS_MAX)
+        return err_set(err, ERR_LIMIT, "more than %d layers", BOX_LOWERS_MAX);
+    for (size_t i = 0; i < mount->lower_n; i++) {
+        lowers[i].device = mount->lowers[i].device;
+        lowers[i].inode = mount->lowers[i].inode;
+        if (put_text(block, mount->lowers[i].path, &lowers[i].path, err) < 0)
+            return -1;
+    }
+    out->lower_n = (uint32_t)mount->lower_n;
+    return put(block, lowers, mount->lower_n * sizeof *lowers, &out->lowers, err);
+}
+
+static int put_mount(struct buf *block, struct run *run, struct local *local,
                      const struct plan_mount *mount, struct handed *handed, struct box_mount *out,
                      struct err *err)
 {
@@ -91,12 +105,12 @@ static int put_mount(struct buf *block, struct run *run, const struct local *loc
         out->fd = (int32_t)(BOX_FD_FIRST_MOUNT + (int)handed->n);
         handed->fds[handed->n++] = fd;
     }
-    if (put_text(block, source, &out->source, err) < 0)
+    if (put_text(block, source, &out->source, err) < 0 || put_lowers(block, mount, out, err) < 0)
         return -1;
     return put_text(block, mount->target, &out->target, err);
 }
 
-static int put_mounts(struct buf *block, struct run *run, const struct local *local,
+static int put_mounts(struct buf *block, struct run *run, struct local *local,
                       struct handed *handed, struct box_plan *plan, struct err *err)
 {
     AUTO_FREE struct box_mount *mounts = xcalloc(run->plan.mount_n + 1, sizeof *mounts);
@@ -121,7 +135,8 @@ static int put_paths(struct buf *block, const struct run *run, struct box_plan *
         paths[i] = (struct box_path){.write = path->write,
                                      .exec = path->exec,
                                      .device = path->device,
-                                     .list_only = path->list_only};
+                                     .list_only = path->list_only,
+                                     .optional = path->optional};
         if (put_text(block, path->path, &paths[i].path, err) < 0)
             return -1;
     }
@@ -178,8 +193,8 @@ static void put_kept(const struct run *run, const struct local *local, struct ha
     plan->max_ms = life->max_ms;
 }
 
-static int put_all(struct buf *block, struct run *run, const struct local *local,
-                   struct handed *handed, struct box_plan *plan, struct err *err)
+static int put_all(struct buf *block, struct run *run, struct local *local, struct handed *handed,
+                   struct box_plan *plan, struct err *err)
 {
     char group[CGROUP_NAME_BYTES];
 
@@ -193,6 +208,9 @@ static int put_all(struct buf *block, struct run *run, const struct local *local
         return -1;
     put_limits(run, plan);
     put_kept(run, local, handed, plan);
+    /* Not mentioned anywhere: box only has to keep it open. */
+    if (run->plan.hold_fd >= 0)
+        handed->fds[handed->n++] = run->plan.hold_fd;
     if (!plan->cgroup_memory_bytes && !plan->cgroup_pids && !plan->cgroup_cpu_millis)
         return 0;
     cgroup_name_of(run->sandbox_id, group);
@@ -213,7 +231,7 @@ static int seal(const struct buf *block, int *out_fd, struct err *err)
     return 0;
 }
 
-int box_plan_seal(struct run *run, const struct local *local, struct handed *handed, int *out_fd,
+int box_plan_seal(struct run *run, struct local *local, struct handed *handed, int *out_fd,
                   struct err *err)
 {
     AUTO_BUF struct buf block = BUF(BOX_PLAN_MAX);

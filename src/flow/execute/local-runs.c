@@ -24,25 +24,67 @@ void cgroup_name_of(const char *run_id, char out[CGROUP_NAME_BYTES])
     (void)snprintf(out, CGROUP_NAME_BYTES, "brig-%s", run_id);
 }
 
+int layer_fd(struct local *local, const char *name, struct err *err)
+{
+    AUTO_FD int dir = -1;
+    struct layer *layer;
+
+    for (size_t i = 0; i < local->layer_n; i++)
+        if (strcmp(local->layers[i].name, name) == 0)
+            return local->layers[i].fd;
+    if (local->layer_n == LAYERS_MAX || strlen(name) >= sizeof layer->name)
+        return err_set(err, ERR_INTERNAL, "there is no room for the layer \"%s\"", name);
+    dir = open(local->run_dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    layer = &local->layers[local->layer_n];
+    layer->fd = dir < 0 ? -1 : openat(dir, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (layer->fd < 0)
+        return err_os(err, "opening %s/%s", local->run_dir, name);
+    (void)strcpy(layer->name, name);
+    local->layer_n++;
+    return layer->fd;
+}
+
+/* A folder the sandbox's user owns, whoever that is outside. */
+static int make_folder(const struct run *run, int dir_fd, const char *name, unsigned mode,
+                       struct err *err)
+{
+    if (mkdirat(dir_fd, name, 0700) < 0 || fchmodat(dir_fd, name, mode, 0) < 0)
+        return err_os(err, "creating the layer \"%s\"", name);
+    if (run->offer.started_by_root &&
+        fchownat(dir_fd, name, run->offer.host_uid, run->offer.host_gid, AT_SYMLINK_NOFOLLOW) < 0)
+        return err_os(err, "giving the layer \"%s\" to the sandbox", name);
+    return 0;
+}
+
+static int make_layer(const struct run *run, int dir_fd, const struct plan_mount *mount,
+                      struct local *local, struct err *err)
+{
+    struct stat st;
+    int fd;
+
+    if (fstatat(dir_fd, mount->source, &st, AT_SYMLINK_NOFOLLOW) == 0)
+        return 0; /* two places may show one layer */
+    if (make_folder(run, dir_fd, mount->source, strcmp(mount->source, "tmp") == 0 ? 01777 : 0700,
+                    err) < 0)
+        return -1;
+    fd = layer_fd(local, mount->source, err);
+    if (fd < 0 || mount->lower_n == 0)
+        return fd < 0 ? -1 : 0;
+    if (make_folder(run, fd, "upper", 0755, err) < 0)
+        return -1;
+    return make_folder(run, fd, "work", 0700, err);
+}
+
 static int make_layers(struct run *run, struct local *local, struct err *err)
 {
-    static const char *const names[] = {"output", "tmp", "home"};
     AUTO_FD int dir = open(local->run_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
     if (dir < 0)
         return err_os(err, "opening %s", local->run_dir);
-    for (size_t i = 0; i < COUNT(names); i++) {
-        if (mkdirat(dir, names[i], 0700) < 0)
-            return err_os(err, "creating %s/%s", local->run_dir, names[i]);
-        local->layer_fds[i] = openat(dir, names[i], O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-        if (local->layer_fds[i] < 0)
-            return err_os(err, "opening %s/%s", local->run_dir, names[i]);
-        if (run->offer.started_by_root && fchownat(dir, names[i], run->offer.host_uid,
-                                                   run->offer.host_gid, AT_SYMLINK_NOFOLLOW) < 0)
-            return err_os(err, "giving %s/%s to the sandbox", local->run_dir, names[i]);
-        if (strcmp(names[i], "tmp") == 0 && fchmodat(dir, names[i], 01777, 0) < 0)
-            return err_os(err, "opening %s/%s to all", local->run_dir, names[i]);
-    }
+    for (size_t i = 0; i < run->plan.mount_n; i++)
+        if (run->plan.mounts[i].kind == MOUNT_LAYER &&
+            make_layer(run, dir, &run->plan.mounts[i], local, err) < 0)
+            return -1;
     return 0;
 }
 
@@ -102,9 +144,8 @@ void run_dir_close(struct local *local)
     const char *name = strrchr(local->run_dir, '/');
     struct err ignored; /* what stays is found by the next sweep */
 
-    for (size_t i = 0; i < COUNT(local->layer_fds); i++)
-        if (local->layer_fds[i] >= 0)
-            (void)close(local->layer_fds[i]);
+    for (size_t i = 0; i < local->layer_n; i++)
+        (void)close(local->layers[i].fd);
     if (name && !local->stays && !local->joined) {
         /* box removes the folder itself; what is left means that it could not. */
         if (access(local->run_dir, F_OK) == 0 &&

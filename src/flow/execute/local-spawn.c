@@ -45,7 +45,7 @@ int box_path(char *out, size_t size, struct err *err)
 }
 
 struct born_with {
-    int fds[BOX_FD_FIRST_MOUNT + BOX_MOUNTS_MAX + 2]; /* index: the number inside box */
+    int fds[BOX_FD_FIRST_MOUNT + BOX_MOUNTS_MAX + 3]; /* index: the number inside box */
     size_t n;
 };
 

@@ -168,8 +168,6 @@ static struct local *local_new(void)
     for (size_t i = 0; i < COUNT(local->passed_fds); i++)
         local->passed_fds[i] = -1;
     local->outer = local->inside = -1;
-    for (size_t i = 0; i < COUNT(local->layer_fds); i++)
-        local->layer_fds[i] = -1;
     return local;
 }
 
@@ -335,6 +333,8 @@ static void close_sources(struct run *run)
     for (size_t i = 0; i < run->plan.mount_n; i++)
         if (run->plan.mounts[i].fd >= 0)
             (void)close(run->plan.mounts[i].fd);
+    if (run->plan.hold_fd >= 0)
+        (void)close(run->plan.hold_fd);
 }
 
 static int release(struct execute *execute, struct run *run, const struct streams *streams,

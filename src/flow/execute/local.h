@@ -10,12 +10,17 @@
 #include <sys/types.h>
 
 #define RUN_DIR_BYTES 4096
+#define LAYERS_MAX 8
 
 /* One sandbox of this process, from the first folder made for it to the last one removed. */
 struct local {
     char run_dir[RUN_DIR_BYTES]; /* "" when nothing was made */
     int lock_fd;                 /* held by us and by box while the run exists */
-    int layer_fds[8];
+    struct layer {
+        char name[16];
+        int fd;
+    } layers[LAYERS_MAX]; /* the folders of its writable layer */
+    size_t layer_n;
     int execs_fd; /* kept: listening sockets, handed to box */
     int control_fd;
     bool stays;  /* a kept sandbox that stands: it is not ours to end */
@@ -35,16 +40,18 @@ struct local {
 /* local-runs.c: the folder of a run, under a lock that ends with its last process. */
 int run_dir_make(const struct execute *execute, struct run *run, struct local *local,
                  struct err *err) MUST_CHECK;
+/* The layer of that name, opening it in the run's folder at first sight; -1: it is not there. */
+int layer_fd(struct local *local, const char *name, struct err *err) MUST_CHECK;
 void run_dir_close(struct local *local);
 void cgroup_name_of(const char *run_id, char out[CGROUP_NAME_BYTES]);
 
 /* local-plan.c: the plan as box wants it, sealed. Sources that are handed over as descriptors
  * are listed in fds, to be given to box from BOX_FD_FIRST_MOUNT on. */
 struct handed {
-    int fds[BOX_MOUNTS_MAX + 2];
+    int fds[BOX_MOUNTS_MAX + 3];
     size_t n;
 };
-int box_plan_seal(struct run *run, const struct local *local, struct handed *handed, int *out_fd,
+int box_plan_seal(struct run *run, struct local *local, struct handed *handed, int *out_fd,
                   struct err *err) MUST_CHECK;
 
 /* local-spawn.c */
