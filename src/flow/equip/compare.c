@@ -142,7 +142,7 @@ int equip_compare(struct equip *equip, struct run *run, struct err *err)
     char digest[MODEL_HASH_BYTES];
 
     /* The image is looked at again, now that the sandbox stands on it. */
-    if (host_image_digest(equip->state_dir, run, digest, err) < 0)
+    if (image_digest(equip->state_dir, run, digest, err) < 0)
         return -1;
     run->seen.image_digest = arena_text(&run->mem, str_of(digest));
     if (posture_of(run, &run->seen, &run->observed, err) < 0)

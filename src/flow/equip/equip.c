@@ -98,11 +98,26 @@ static int refuse_unenforceable(struct run *run)
         return refuse(run, REASON_POLICY_NOT_ENFORCEABLE,
                       "--network policy needs network rules, which are not enforceable yet; "
                       "run without it for no network");
-    if (strcmp(run->action.image, "host") != 0 && !run->offer.runs_nothing)
-        return refuse(run, REASON_PLAN_INVALID,
-                      "image \"%.100s\": only \"host\" is available in this version",
-                      run->action.image);
     return 0;
+}
+
+/* The file system: the image or the host, what was asked for on top, and who may do what. */
+static int plan_root(struct equip *equip, struct run *run, struct err *err)
+{
+    struct image image;
+    bool host = is_host_image(run);
+
+    if (!host) {
+        if (image_open(equip->state_dir, run, &image, err) < 0)
+            return refuse(run,
+                          err->code == ERR_INTEGRITY ? REASON_PREFLIGHT_IMAGE_DIGEST
+                                                     : REASON_PLAN_INVALID,
+                          "%s", err->text);
+        image_environment(run, &image);
+    }
+    if (plan_mounts(equip->state_dir, host ? NULL : &image, run, err) < 0)
+        return -1;
+    return is_refused(run) ? 0 : plan_paths(run, err);
 }
 
 int equip_plan(struct equip *equip, struct run *run, struct err *err)
@@ -117,17 +132,9 @@ int equip_plan(struct equip *equip, struct run *run, struct err *err)
         return -1;
     if (is_refused(run))
         return 0;
-    if (!run->offer.runs_nothing) {
-        if (plan_mounts(equip->state_dir, run, err) < 0)
-            return -1;
-        if (is_refused(run))
-            return 0;
-        if (plan_paths(run, err) < 0)
-            return -1;
-        if (is_refused(run))
-            return 0;
-    }
-    if (host_image_digest(equip->state_dir, run, digest, err) < 0)
+    if (!run->offer.runs_nothing && (plan_root(equip, run, err) < 0 || is_refused(run)))
+        return is_refused(run) ? 0 : -1;
+    if (image_digest(equip->state_dir, run, digest, err) < 0)
         return -1;
     plan_facts(run);
     run->intended.image_digest = arena_text(&run->mem, str_of(digest));

@@ -141,14 +141,21 @@ static struct json *root_array(struct run *run)
     return list;
 }
 
-int host_image_digest(const char *state_dir, struct run *run, char out[MODEL_HASH_BYTES],
-                      struct err *err)
+int image_digest(const char *state_dir, struct run *run, char out[MODEL_HASH_BYTES],
+                 struct err *err)
 {
     AUTO_BUF struct buf text = BUF(JSON_TEXT_MAX);
     struct arena *mem = &run->mem;
     struct json *root = json_object(mem);
+    struct image image;
     char hash[MODEL_HASH_BYTES];
 
+    if (!run->offer.runs_nothing && !is_host_image(run)) {
+        if (image_open(state_dir, run, &image, err) < 0)
+            return -1;
+        memcpy(out, image.digest, MODEL_HASH_BYTES);
+        return 0;
+    }
     json_put_text(mem, root, "image", run->plan.image);
     if (run->offer.runs_nothing) {
         json_put_text(mem, root, "provider", run->offer.provider);

@@ -34,19 +34,24 @@ static const char *const etc_prefixes[] = {"java-", "python3"};
 static const char *const devices[] = {"/dev/null",   "/dev/zero",    "/dev/full",
                                       "/dev/random", "/dev/urandom", "/dev/tty"};
 
-static const struct {
+struct link {
     const char *target;
     const char *to;
-} links[] = {
-    {"/dev/fd",         "/proc/self/fd"        },
-    {"/dev/stdin",      "/proc/self/fd/0"      },
-    {"/dev/stdout",     "/proc/self/fd/1"      },
-    {"/dev/stderr",     "/proc/self/fd/2"      },
-    {"/dev/ptmx",       "pts/ptmx"             },
+};
+
+static const struct link links[] = {
     {"/etc/mtab",       "/proc/self/mounts"    },
     {"/etc/os-release", "../usr/lib/os-release"},
     {"/var/run",        "/run"                 },
     {"/var/tmp",        "/tmp"                 },
+};
+
+static const struct link dev_links[] = {
+    {"/dev/fd",     "/proc/self/fd"  },
+    {"/dev/stdin",  "/proc/self/fd/0"},
+    {"/dev/stdout", "/proc/self/fd/1"},
+    {"/dev/stderr", "/proc/self/fd/2"},
+    {"/dev/ptmx",   "pts/ptmx"       },
 };
 
 static const struct {
@@ -224,27 +229,19 @@ static void add_layer(struct run *run, struct mount_list *list, const char *targ
     mount->access = MOUNT_RW;
 }
 
-int host_root_mounts(struct run *run, struct mount_list *list, struct err *err)
+int common_mounts(struct run *run, struct mount_list *list, struct err *err)
 {
     struct plan_mount *mount;
 
-    for (size_t i = 0; i < COUNT(system_folders); i++)
-        if (add_system(run, list, system_folders[i], err) < 0)
-            return -1;
-    if (add_etc(run, list, err) < 0)
-        return -1;
-    for (size_t i = 0; i < COUNT(etc_files); i++)
-        mount_add(&run->mem, list, MOUNT_FILE, etc_files[i].target)->source = etc_files[i].text;
-    add_accounts(run, list);
     if (add_devices(run, list, err) < 0)
         return -1;
+    for (size_t i = 0; i < COUNT(dev_links); i++)
+        mount_add(&run->mem, list, MOUNT_SYMLINK, dev_links[i].target)->source = dev_links[i].to;
     add_proc(run, list);
     mount = mount_add(&run->mem, list, MOUNT_TMPFS, "/run");
     mount->access = MOUNT_RW; /* Landlock grants nothing there: it is where that is probed */
     mount->noexec = true;
     mount->size_bytes = RUN_BYTES;
-    for (size_t i = 0; i < COUNT(links); i++)
-        mount_add(&run->mem, list, MOUNT_SYMLINK, links[i].target)->source = links[i].to;
     add_folder(run, list, "/var/empty");
     add_folder(run, list, "/sandbox/input");
     add_folder(run, list, "/workspace");
@@ -254,4 +251,19 @@ int host_root_mounts(struct run *run, struct mount_list *list, struct err *err)
     add_layer(run, list, "/tmp", "tmp");
     add_layer(run, list, "/home/sandbox", "home");
     return 0;
+}
+
+int host_root_mounts(struct run *run, struct mount_list *list, struct err *err)
+{
+    for (size_t i = 0; i < COUNT(system_folders); i++)
+        if (add_system(run, list, system_folders[i], err) < 0)
+            return -1;
+    if (add_etc(run, list, err) < 0)
+        return -1;
+    for (size_t i = 0; i < COUNT(etc_files); i++)
+        mount_add(&run->mem, list, MOUNT_FILE, etc_files[i].target)->source = etc_files[i].text;
+    add_accounts(run, list);
+    for (size_t i = 0; i < COUNT(links); i++)
+        mount_add(&run->mem, list, MOUNT_SYMLINK, links[i].target)->source = links[i].to;
+    return common_mounts(run, list, err);
 }

@@ -6,7 +6,10 @@
 #include "flow/equip/equip.h"
 #include "lib/base/memory.h"
 #include "lib/base/text.h"
+#include "lib/image/image.h"
 #include "model/run.h"
+
+#include <string.h>
 
 struct profile {
     const char *provider;
@@ -51,8 +54,24 @@ struct plan_mount *mount_add(struct arena *mem, struct mount_list *list, enum mo
 /* host-root.c: the machine's own system folders, read-only, and a synthetic /etc. */
 int host_root_mounts(struct run *run, struct mount_list *list, struct err *err) MUST_CHECK;
 
+/* host-root.c: /proc, /dev, /run and the folders every sandbox has, whatever its root. */
+int common_mounts(struct run *run, struct mount_list *list, struct err *err) MUST_CHECK;
+
+/* image-root.c */
+static inline bool is_host_image(const struct run *run)
+{
+    return strcmp(run->plan.image, "host") == 0;
+}
+int image_open(const char *state_dir, struct run *run, struct image *out,
+               struct err *err) MUST_CHECK;
+int image_root_mounts(struct run *run, const struct image *image, struct mount_list *list,
+                      struct err *err) MUST_CHECK;
+void image_environment(struct run *run, const struct image *image);
+
 /* plan-mounts.c: what the caller asked for, checked by descriptor. */
-int plan_mounts(const char *state_dir, struct run *run, struct err *err) MUST_CHECK;
+/* image is NULL for the host root. */
+int plan_mounts(const char *state_dir, const struct image *image, struct run *run,
+                struct err *err) MUST_CHECK;
 
 /* plan-paths.c: the Landlock rules. */
 int plan_paths(struct run *run, struct err *err) MUST_CHECK;
@@ -60,9 +79,9 @@ int plan_paths(struct run *run, struct err *err) MUST_CHECK;
 /* plan-facts.c */
 void plan_facts(struct run *run);
 
-/* host-image.c: digest of what the host root is made of. */
-int host_image_digest(const char *state_dir, struct run *run, char out[MODEL_HASH_BYTES],
-                      struct err *err) MUST_CHECK;
+/* host-image.c: the digest of the image, or of what the host root is made of. */
+int image_digest(const char *state_dir, struct run *run, char out[MODEL_HASH_BYTES],
+                 struct err *err) MUST_CHECK;
 
 /* posture.c: the six values of the receipt's preimage. */
 int posture_of(struct run *run, const struct facts *facts, struct posture *out,

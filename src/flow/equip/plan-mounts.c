@@ -304,7 +304,7 @@ static int find_nested(struct run *run, struct mount_list *list, struct err *err
     return 0;
 }
 
-static int plan_workdir(struct run *run, const struct mount_list *list)
+static int plan_workdir(struct run *run, const struct mount_list *list, const struct image *image)
 {
     const char *workdir = run->action.workdir;
 
@@ -315,20 +315,24 @@ static int plan_workdir(struct run *run, const struct mount_list *list)
     for (size_t i = 0; !workdir && i < list->n; i++)
         if (list->of[i].from_user && strcmp(list->of[i].target, "/workspace") == 0)
             workdir = "/workspace";
+    if (!workdir && image && is_plain_target(image->workdir))
+        workdir = image->workdir;
     run->plan.workdir = workdir ? workdir : "/home/sandbox";
     return 0;
 }
 
-int plan_mounts(const char *state_dir, struct run *run, struct err *err)
+int plan_mounts(const char *state_dir, const struct image *image, struct run *run, struct err *err)
 {
     struct mount_list list = {0};
 
-    if (host_root_mounts(run, &list, err) < 0)
+    if ((image ? image_root_mounts(run, image, &list, err) : host_root_mounts(run, &list, err)) < 0)
         return -1;
+    if (is_refused(run))
+        return 0;
     for (size_t i = 0; i < run->action.mount_n; i++)
         if (add_asked(state_dir, run, &list, &run->action.mounts[i], err) < 0 || is_refused(run))
             return is_refused(run) ? 0 : -1;
-    if (plan_workdir(run, &list) < 0 || is_refused(run))
+    if (plan_workdir(run, &list, image) < 0 || is_refused(run))
         return 0;
     if (find_nested(run, &list, err) < 0)
         return -1;

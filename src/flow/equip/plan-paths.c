@@ -5,11 +5,15 @@
 
 #include "flow/equip/parts.h"
 
+#include <dirent.h>
 #include <string.h>
+
+#define IMAGE_FOLDERS_MAX 512
 
 struct path_list {
     struct plan_path *of;
     size_t n;
+    size_t max;
 };
 
 static struct plan_path *path_add(struct path_list *list, const char *path)
@@ -47,6 +51,8 @@ static void allow_base(const struct plan_mount *mount, struct path_list *list)
         path->exec = !mount->is_device && strncmp(mount->target, "/etc/", 5) != 0;
         return;
     case MOUNT_LAYER:
+        if (mount->lower_n && strcmp(mount->target, "/") == 0)
+            return; /* folder by folder: see allow_image */
         path = path_add(list, mount->target);
         path->write = true;
         path->exec = true;
@@ -73,6 +79,43 @@ static void allow_base(const struct plan_mount *mount, struct path_list *list)
     case MOUNT_SYMLINK:
         return;
     }
+}
+
+static bool is_listed(const struct path_list *list, const char *path)
+{
+    for (size_t i = 0; i < list->n; i++)
+        if (strcmp(list->of[i].path, path) == 0)
+            return true;
+    return false;
+}
+
+/* Every folder of an image's root, but not the root itself: /proc, /dev and /run are not the
+ * image's, and a rule on / would cover them. What a layer names and another one removed is left
+ * out by box. */
+static int allow_image(struct run *run, const struct plan_mount *root, struct path_list *list,
+                       struct err *err)
+{
+    static const char *const ours[] = {".", "..", "proc", "dev", "run", "sys"};
+
+    for (size_t i = 0; i < root->lower_n; i++) {
+        DIR *dir = opendir(root->lowers[i].path);
+        const struct dirent *entry;
+
+        if (!dir)
+            return err_os(err, "opening a layer of the image");
+        while (list->n < list->max && (entry = readdir(dir)) != NULL) {
+            const char *path = arena_printf(&run->mem, "/%s", entry->d_name);
+            bool skipped = strncmp(entry->d_name, ".wh.", 4) == 0 || is_listed(list, path);
+
+            for (size_t j = 0; j < COUNT(ours); j++)
+                skipped |= strcmp(entry->d_name, ours[j]) == 0;
+            if (!skipped)
+                *path_add(list, path) =
+                    (struct plan_path){.path = path, .write = true, .exec = true, .optional = true};
+        }
+        (void)closedir(dir);
+    }
+    return 0;
 }
 
 /* A mount the caller asked for must be within what the policy lists. */
@@ -166,11 +209,14 @@ static int allow_policy(struct run *run, struct path_list *list)
 int plan_paths(struct run *run, struct err *err)
 {
     const struct demand *demand = &run->demand;
-    size_t most = run->plan.mount_n + demand->read_only.n + demand->read_write.n + 2;
-    struct path_list list = {arena_array(&run->mem, struct plan_path, most), 0};
+    size_t most =
+        IMAGE_FOLDERS_MAX + run->plan.mount_n + demand->read_only.n + demand->read_write.n + 2;
+    struct path_list list = {arena_array(&run->mem, struct plan_path, most), 0, IMAGE_FOLDERS_MAX};
 
-    (void)err;
     path_add(&list, "/")->list_only = true;
+    if (run->plan.mounts[0].lower_n && !demand->has_filesystem &&
+        allow_image(run, &run->plan.mounts[0], &list, err) < 0)
+        return -1;
     if (demand->has_filesystem) {
         if (allow_policy(run, &list) < 0 || is_refused(run))
             return 0;

@@ -40,6 +40,29 @@
 #define PATH_BYTES_MAX 4096
 #define MOUNTS_MAX 64
 
+/* Images. Layers are bounded before and after they are unpacked: by size, by how much larger
+ * they become (past a free share, which small and empty layers need), and by entries. */
+#define IMAGE_DOCUMENT_MAX (4 * MIB) /* manifest, index, configuration: as registries accept */
+#define IMAGE_LAYERS_MAX 128
+#define IMAGE_INDEX_MAX 256
+#define IMAGE_BLOB_MAX (16 * GIB)
+#define IMAGE_UNPACKED_MAX (64 * GIB)
+#define IMAGE_RATIO_MAX 200
+#define IMAGE_RATIO_FREE (64 * MIB)
+#define IMAGE_FILE_MAX (16 * GIB)
+#define IMAGE_ENTRIES_MAX 1000000
+#define IMAGE_DEPTH_MAX 256
+#define IMAGE_XATTR_MAX (64 * KIB)   /* of one entry */
+#define IMAGE_RECORD_MAX (128 * KIB) /* one message between our programs carries it */
+#define IMAGE_EVENT_MAX (160 * KIB)
+#define IMAGE_NAMES_MAX (1 * MIB)
+#define IMAGE_STORE_MAX 4096 /* images, and names */
+#define IMAGE_REQUEST_MAX (4 * MIB)
+#define IMAGE_SOURCE_FILES_MAX 4096 /* in an archive that holds an image */
+#define IMAGE_HEADER_MAX (256 * KIB)
+#define IMAGE_REDIRECTS_MAX 5
+#define IMAGE_MEMORY_MAX (256 * MIB)
+
 /* Files of the kernel we read whole: mountinfo, status, limits. */
 #define PROC_TEXT_MAX (1 * MIB)
 

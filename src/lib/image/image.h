@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* Images: what a sandbox can stand on besides the machine itself.
+ *
+ * STATE/images holds
+ *
+ *     names.json             name → digest of a manifest
+ *     records/HEX.json       one image: what it is made of, and the seals of its layers
+ *     content/blobs/sha256/  manifests, configurations and layers as they came, by digest
+ *     content/layers/HEX/    one unpacked layer, by the digest of its uncompressed tar (diff id)
+ *     content/layers/HEX.list  every entry of it with its hash; the hash of this file is the seal
+ *     content/temp/          what is not finished
+ *     lock, names.lock
+ *
+ * Everything under content/ is written by the program `image`, which parses what strangers made
+ * and therefore can reach nothing else (docs/decisions/0010); started by root it belongs to the
+ * user of the sandboxes. Names and records are written by us, so what a layer must look like is
+ * not in the hands of whoever can write to content/.
+ *
+ * A kill at any point leaves a file, a layer and a name either absent or complete: each is made
+ * under a temporary name, synced and renamed, layers before the record that names them, the
+ * record before its name. What nothing names any more is swept by the next pull, import or
+ * remove. */
+
+#include "lib/base/memory.h"
+#include "lib/crypto/crypto.h"
+
+#include <sys/types.h>
+
+/* ---- names ---- */
+
+/* "busybox" means docker.io/library/busybox:latest, as everywhere. */
+struct image_ref {
+    const char *registry;   /* "docker.io", "127.0.0.1:5000" */
+    const char *repository; /* "library/busybox" */
+    const char *tag;        /* NULL when a digest is given without one */
+    const char *digest;     /* "sha256:…" or NULL */
+};
+
+int image_ref_parse(struct arena *mem, struct str text, struct image_ref *out,
+                    struct err *err) MUST_CHECK;
+/* The full name, with tag or digest. */
+const char *image_ref_name(struct arena *mem, const struct image_ref *ref);
+/* Whether the registry is this machine, by its loopback address or as "localhost". */
+bool image_ref_is_local(const struct image_ref *ref);
+
+/* ---- what is there ---- */
+
+struct image_layer {
+    char diff_id[HASH_TEXT_BYTES]; /* of the uncompressed tar */
+    char blob[HASH_TEXT_BYTES];    /* of what came */
+    char seal[HASH_TEXT_BYTES];    /* of the list of its entries */
+    const char *media_type;
+    const char *path; /* absolute: the unpacked tree */
+    uint64_t blob_bytes;
+    uint64_t bytes;
+    uint64_t entries;
+    uint64_t left_out; /* device nodes, pipes and sockets, when asked to leave them out */
+    /* The folder as it was when it was sealed. */
+    uint64_t device, inode, changed_s, changed_ns;
+};
+
+struct image {
+    char digest[HASH_TEXT_BYTES]; /* of the manifest: the image's identity */
+    char config[HASH_TEXT_BYTES];
+    char index[HASH_TEXT_BYTES]; /* of the list the manifest was chosen from, or "" */
+    const char *media_type;
+    const char *architecture;
+    const char *added; /* timestamp */
+    uint64_t manifest_bytes, config_bytes;
+    struct words env; /* "K=V" */
+    struct words entrypoint;
+    struct words command;
+    const char *workdir; /* "" when the image names none */
+    const char *user;
+    const struct image_layer *layers; /* lowest first: overlay wants them the other way round */
+    size_t layer_n;
+    struct words names;
+};
+
+struct image_store;
+
+/* Who owns the unpacked files: the user of the sandboxes. */
+struct image_owner {
+    uid_t uid;
+    gid_t gid;
+};
+
+/* state_dir as cli_state() gives it: absolute, ours. Makes what is missing below it. */
+int image_store_open(const char *state_dir, const struct image_owner *owner,
+                     struct image_store **out, struct err *err) MUST_CHECK;
+void image_store_free(struct image_store *store);
+AUTO_TYPE(image_store)
+
+/* By name, by "sha256:HEX" of the manifest, or by the beginning of it (12 digits or more, with or
+ * without "sha256:"). ERR_NOT_FOUND says how to get it. */
+int image_find(const struct image_store *store, struct arena *mem, const char *name,
+               struct image *out, struct err *err) MUST_CHECK;
+
+/* All of them, in order of their names; images without a name last. */
+int image_list(const struct image_store *store, struct arena *mem, struct image **out, size_t *n,
+               struct err *err) MUST_CHECK;
+
+/* Whether the store still holds what was put there; cheap, for every run. The digests of manifest
+ * and configuration are recomputed; each layer's folder is the one that was sealed, unchanged.
+ * ERR_INTEGRITY says what differs. Changes deep inside a layer need image_verify(). */
+int image_check(const struct image_store *store, const struct image *image,
+                struct err *err) MUST_CHECK;
+
+/* Keeps the image in the store, whatever is removed meanwhile, as long as the descriptor (or a
+ * copy of it in another process) is open. Call before image_check(). */
+int image_hold(const struct image_store *store, const struct image *image, int *out_fd,
+               struct err *err) MUST_CHECK;
+
+/* ---- what changes it; each runs the program `image` ---- */
+
+/* Told from time to time; total_bytes is 0 when it is not known. */
+struct image_progress {
+    void (*tell)(void *context, const char *what, uint64_t done_bytes, uint64_t total_bytes);
+    void *context;
+};
+
+struct image_pull {
+    struct image_ref ref;
+    const char *username; /* or NULL */
+    const char *password;
+    const char *ca_file; /* certificates to trust instead of the system's, or NULL */
+    bool insecure_http;  /* plain HTTP to any address; loopback needs no permission */
+    bool skip_devices;
+    uint64_t timeout_ms; /* for all of it */
+    uint64_t stall_ms;   /* without a byte */
+};
+
+struct image_import {
+    const char *path; /* OCI layout directory or tar, docker-archive tar */
+    const char *name; /* NULL: the one it carries */
+    bool skip_devices;
+    uint64_t timeout_ms;
+};
+
+int image_pull(struct image_store *store, struct arena *mem, const struct image_pull *pull,
+               const struct image_progress *progress, struct image *out,
+               struct err *err) MUST_CHECK;
+int image_import(struct image_store *store, struct arena *mem, const struct image_import *import,
+                 const struct image_progress *progress, struct image *out,
+                 struct err *err) MUST_CHECK;
+
+/* As a tar of an OCI layout, to a new file; the manifest keeps its digest. */
+int image_export(struct image_store *store, const struct image *image, const char *path,
+                 const struct image_progress *progress, struct err *err) MUST_CHECK;
+
+/* Reads everything again: each blob against its digest, each layer against its seal.
+ * ERR_INTEGRITY names the first thing that differs. */
+int image_verify(struct image_store *store, const struct image *image,
+                 const struct image_progress *progress, struct err *err) MUST_CHECK;
+
+/* Takes one name away, or, for a digest, the image with all its names. What is not needed any
+ * more goes as well unless somebody is using the store; then *freed is false and the next
+ * command that changes the store does it. */
+int image_remove(struct image_store *store, const char *name, bool *freed,
+                 struct err *err) MUST_CHECK;
