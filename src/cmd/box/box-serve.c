@@ -133,6 +133,10 @@ static int answer_caller(const struct box *box, struct err *err)
             return err_set(err, ERR_INTEGRITY, "a message of %d bytes", got);
         if (message.kind == BOX_EXEC && fds[PASSED_PLAN] >= 0)
             return run_passed(fds, err);
+        if (message.kind == BOX_FILE)
+            return files_serve(box, err);
+        if (message.kind == BOX_CONNECT)
+            return ports_serve(&message, err);
         if (message.kind != BOX_REPORT || report_send(box, err) < 0)
             return -1;
     }

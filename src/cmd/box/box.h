@@ -59,6 +59,10 @@ int command_run(const struct box_plan *plan, struct err *err) MUST_CHECK;
 /* box-serve.c: PID 1 of a kept sandbox: a process of its own for every command that comes. */
 int serve_run(const struct box *box, struct err *err) MUST_CHECK;
 
+/* box-files.c: files and ports for a caller outside, until its connection ends. */
+int files_serve(const struct box *box, struct err *err) MUST_CHECK;
+int ports_serve(const struct box_message *first, struct err *err) MUST_CHECK;
+
 /* box-outer.c: the life of the outer process; returns when nothing of the run is left. */
 int outer_run(struct box *box, struct err *err) MUST_CHECK;
 

@@ -126,6 +126,8 @@ enum box_message_kind {
     BOX_EXTEND,      /* to outer: value is the new time to live in ms */
     BOX_PAUSE,       /* to outer */
     BOX_RESUME,      /* to outer */
+    BOX_FILE,        /* to an exec: file requests follow (file-wire.h), and each one's answer */
+    BOX_CONNECT,     /* to an exec, and its answer: a socket to port value inside; pid says whose */
 };
 
 struct box_message {

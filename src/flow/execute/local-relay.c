@@ -321,6 +321,8 @@ static void on_message(struct relay *relay, const struct box_message *message)
     case BOX_STATUS:
     case BOX_EXTEND:
     case BOX_PAUSE:
+    case BOX_FILE:
+    case BOX_CONNECT:
     case BOX_RESUME:
         return;
     }
