@@ -24,10 +24,18 @@
 
 struct govern {
     const struct policy *policy;
-    struct record *record;
+    char *state_dir;
+    struct record *record; /* NULL until there is something to record */
     struct equip *equip;
     struct execute *execute;
 };
+
+/* Opening the ledger takes as long as making a network namespace. Nothing needs it before the
+ * first receipt, and by then a box is being built in another process. */
+static int open_record(struct govern *govern, struct err *err)
+{
+    return govern->record ? 0 : record_open(govern->state_dir, &govern->record, err);
+}
 
 /* A kept sandbox that ended by itself: an end nobody asked for, told as if Brig had. */
 static int record_end(struct govern *govern, const struct dead *dead, struct err *err)
@@ -57,6 +65,8 @@ static int on_dead(void *context, const struct dead *dead, struct err *err)
 {
     struct govern *govern = context;
 
+    if (open_record(govern, err) < 0)
+        return -1;
     if (record_abandoned(govern->record, dead->id, err) < 0 && err->code != ERR_NOT_FOUND)
         return -1;
     return dead->kept ? record_end(govern, dead, err) : 0;
@@ -67,9 +77,8 @@ int govern_open(const struct govern_config *config, struct govern **out, struct 
     AUTO(govern) struct govern *govern = xcalloc(1, sizeof *govern);
 
     govern->policy = config->policy;
-    if (equip_open(config->state_dir, config->profile_path, &govern->equip, err) < 0)
-        return -1;
-    if (record_open(config->state_dir, &govern->record, err) < 0 ||
+    govern->state_dir = xstrdup(config->state_dir);
+    if (equip_open(config->state_dir, config->profile_path, &govern->equip, err) < 0 ||
         execute_open(config->state_dir, &govern->execute, err) < 0)
         return -1;
     if (execute_sweep(govern->execute, on_dead, govern, err) < 0)
@@ -85,6 +94,7 @@ void govern_free(struct govern *govern)
     execute_free(govern->execute);
     equip_free(govern->equip);
     record_free(govern->record);
+    free(govern->state_dir);
     free(govern);
 }
 
@@ -129,6 +139,10 @@ static int commit_to(struct govern *govern, struct run *run, bool *begun, struct
     struct err build_err;
 
     *begun = is_allowed(run) && execute_begin(govern->execute, run, &build_err) == 0;
+    if (open_record(govern, err) < 0) {
+        execute_drop(govern->execute, run);
+        return -1;
+    }
     if (record_intent(govern->record, run, err) < 0) {
         execute_drop(govern->execute, run);
         return err_in(err, "not running what cannot be recorded");
@@ -318,7 +332,8 @@ int govern_change(struct govern *govern, const struct request *request, struct r
     struct err failure;
 
     if (admit_change(request, run, err) < 0 ||
-        execute_kept_state(govern->execute, request->sandbox, &state, err) < 0)
+        execute_kept_state(govern->execute, request->sandbox, &state, err) < 0 ||
+        open_record(govern, err) < 0)
         return -1;
     run->verdict = (struct verdict){.kind = VERDICT_ALLOW, .reason = REASON_POLICY_DEFAULT_ALLOW};
     if (record_intent(govern->record, run, err) < 0)
