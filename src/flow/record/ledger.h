@@ -13,7 +13,7 @@ struct record {
     struct store *store;
     struct signing_key *key;
     char key_id[KEY_ID_BYTES];
-    struct signers *signers; /* made for the first batch */
+    struct signers *signers;
     struct statement head;
     struct statement insert;
     struct statement of_run;
@@ -63,7 +63,17 @@ typedef int row_visitor(void *context, const struct row *row, struct err *err);
 int ledger_each(struct record *record, row_visitor *visit, void *context,
                 struct err *err) MUST_CHECK;
 
-/* Signs many at once, on several processors. */
+/* Signs many while they are being written: helpers on other processors take what has been sealed,
+ * and the writer takes part when it needs a signature that is not there yet. For a few receipts no
+ * helper is woken; the rest is the same.
+ *
+ *     signers_begin(&signers, key, receipts, n);
+ *     seal receipt i … signers_offer(signers, i + 1);
+ *     signers_await(signers, i); … insert receipt i
+ *     signers_end(signers);        on every path, before the receipts go away */
 void signers_free(struct signers *signers);
-void signers_sign(struct signers **signers, const struct signing_key *key, struct receipt *receipts,
-                  size_t n);
+void signers_begin(struct signers **signers, const struct signing_key *key,
+                   struct receipt *receipts, size_t n);
+void signers_offer(struct signers *signers, size_t sealed);
+void signers_await(struct signers *signers, size_t i);
+void signers_end(struct signers *signers);

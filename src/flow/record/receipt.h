@@ -34,6 +34,7 @@ struct receipt {
     struct buf body;   /* canonical */
     struct hash hash;
     struct signature signature;
+    bool is_signed;
 };
 
 void receipt_done(struct receipt *receipt);

@@ -136,20 +136,35 @@ static int seal_all(struct record *record, struct arena *mem, struct receipt *re
 
     if (ledger_head(record, mem, &head, err) < 0)
         return -1;
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < n; i++) {
         if (receipt_seal(mem, record->key_id, &head, &receipts[i], err) < 0)
             return -1;
-    signers_sign(&record->signers, record->key, receipts, n);
+        signers_offer(record->signers, i + 1);
+    }
     return 0;
 }
 
 static int insert_all(struct record *record, const struct receipt *receipts, size_t n,
                       struct err *err)
 {
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < n; i++) {
+        signers_await(record->signers, i);
         if (ledger_insert(record, &receipts[i], err) < 0)
             return -1;
+    }
     return 0;
+}
+
+static int write_all_receipts(struct record *record, struct arena *mem, struct receipt *receipts,
+                              size_t n, struct err *err)
+{
+    int failed = 0;
+
+    signers_begin(&record->signers, record->key, receipts, n);
+    if (seal_all(record, mem, receipts, n, err) < 0 || insert_all(record, receipts, n, err) < 0)
+        failed = -1;
+    signers_end(record->signers);
+    return failed;
 }
 
 /* Within one immediate transaction, so that the head that is read is the head that is followed,
@@ -167,7 +182,7 @@ static int append(struct record *record, struct arena *mem, struct receipt *rece
     for (size_t i = 0; i < n; i++)
         if (receipts[i].role == ROLE_CLOSES && check_open(record, mem, receipts[i].run_id, err) < 0)
             return -1;
-    if (seal_all(record, mem, receipts, n, err) < 0 || insert_all(record, receipts, n, err) < 0)
+    if (write_all_receipts(record, mem, receipts, n, err) < 0)
         return -1;
     CRASH_POINT(closes ? "closing-inserted" : "opening-inserted");
     if (transaction_commit(&t, err) < 0)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /* Signing is half of the work of a receipt and the only part that needs nothing of the others: a
- * hash is over the body, and the next body needs the hash, never the signature. So in a batch the
- * signatures are made by all processors. */
+ * hash is over the body, and the next body needs the hash, never the signature. So while one
+ * thread seals and inserts, others sign. */
 
 #include "flow/record/ledger.h"
 
@@ -11,39 +11,37 @@
 
 #define HELPERS_MAX 3
 #define WORTH_SHARING 8 /* below this, waking a helper costs more than it saves */
-#define PORTION 4
 
 struct signers {
     pthread_mutex_t lock;
     pthread_cond_t more;
-    pthread_cond_t finished;
+    pthread_cond_t less;
     pthread_t helpers[HELPERS_MAX];
     unsigned helper_n;
     /* Under the lock: */
     const struct signing_key *key;
     struct receipt *receipts;
-    size_t n;
-    size_t next; /* the first that nobody has taken */
+    size_t sealed; /* so many may be signed */
+    size_t taken;  /* so many somebody signs or has signed */
     size_t done;
+    bool shared;  /* the batch is worth waking helpers for */
+    bool waiting; /* the writer can do nothing until somebody is done */
     bool leave;
 };
 
-/* Takes a few and signs them, with the lock given back meanwhile. Nobody waits for a helper that
- * has taken nothing, so one that the system keeps waiting holds up no batch. */
-static void sign_some(struct signers *s)
+/* Takes the next one and signs it, with the lock given back meanwhile. Nobody waits for a helper
+ * that has taken nothing, so one that the system keeps waiting holds up no batch. */
+static void sign_next(struct signers *s)
 {
-    struct receipt *first = s->receipts + s->next;
-    size_t left = s->n - s->next;
-    size_t n = left < PORTION ? left : PORTION;
+    struct receipt *receipt = &s->receipts[s->taken++];
 
-    s->next += n;
     (void)pthread_mutex_unlock(&s->lock);
-    for (size_t i = 0; i < n; i++)
-        signing_key_sign(s->key, &first[i].hash, &first[i].signature);
+    signing_key_sign(s->key, &receipt->hash, &receipt->signature);
     (void)pthread_mutex_lock(&s->lock);
-    s->done += n;
-    if (s->done == s->n)
-        (void)pthread_cond_signal(&s->finished);
+    receipt->is_signed = true;
+    s->done++;
+    if (s->waiting)
+        (void)pthread_cond_signal(&s->less);
 }
 
 static void *help(void *of_signers)
@@ -52,8 +50,8 @@ static void *help(void *of_signers)
 
     (void)pthread_mutex_lock(&s->lock);
     while (!s->leave) {
-        if (s->next < s->n)
-            sign_some(s);
+        if (s->shared && s->taken < s->sealed)
+            sign_next(s);
         else
             (void)pthread_cond_wait(&s->more, &s->lock);
     }
@@ -64,16 +62,21 @@ static void *help(void *of_signers)
 static struct signers *signers_new(void)
 {
     struct signers *s = xcalloc(1, sizeof *s);
-    long processors = sysconf(_SC_NPROCESSORS_ONLN);
 
     (void)pthread_mutex_init(&s->lock, NULL);
     (void)pthread_cond_init(&s->more, NULL);
-    (void)pthread_cond_init(&s->finished, NULL);
-    /* With fewer helpers than wanted, or none, it only takes longer. */
+    (void)pthread_cond_init(&s->less, NULL);
+    return s;
+}
+
+/* With fewer helpers than wanted, or none, it only takes longer. */
+static void start_helpers(struct signers *s)
+{
+    long processors = sysconf(_SC_NPROCESSORS_ONLN);
+
     while (s->helper_n < HELPERS_MAX && (long)s->helper_n + 1 < processors &&
            pthread_create(&s->helpers[s->helper_n], NULL, help, s) == 0)
         s->helper_n++;
-    return s;
 }
 
 void signers_free(struct signers *s)
@@ -87,34 +90,57 @@ void signers_free(struct signers *s)
     for (unsigned i = 0; i < s->helper_n; i++)
         (void)pthread_join(s->helpers[i], NULL);
     (void)pthread_cond_destroy(&s->more);
-    (void)pthread_cond_destroy(&s->finished);
+    (void)pthread_cond_destroy(&s->less);
     (void)pthread_mutex_destroy(&s->lock);
     free(s);
 }
 
-void signers_sign(struct signers **signers, const struct signing_key *key, struct receipt *receipts,
-                  size_t n)
+void signers_begin(struct signers **signers, const struct signing_key *key,
+                   struct receipt *receipts, size_t n)
 {
-    struct signers *s;
+    struct signers *s = *signers ? *signers : (*signers = signers_new());
 
-    if (n < WORTH_SHARING) {
-        for (size_t i = 0; i < n; i++)
-            signing_key_sign(key, &receipts[i].hash, &receipts[i].signature);
-        return;
-    }
-    if (!*signers)
-        *signers = signers_new();
-    s = *signers;
+    if (n >= WORTH_SHARING && !s->helper_n)
+        start_helpers(s);
     (void)pthread_mutex_lock(&s->lock);
     s->key = key;
     s->receipts = receipts;
-    s->n = n;
-    s->next = 0;
-    s->done = 0;
-    (void)pthread_cond_broadcast(&s->more);
-    while (s->next < s->n)
-        sign_some(s);
-    while (s->done < s->n)
-        (void)pthread_cond_wait(&s->finished, &s->lock);
+    s->sealed = s->taken = s->done = 0;
+    s->shared = n >= WORTH_SHARING;
+    (void)pthread_mutex_unlock(&s->lock);
+}
+
+void signers_offer(struct signers *s, size_t sealed)
+{
+    (void)pthread_mutex_lock(&s->lock);
+    s->sealed = sealed;
+    if (s->shared)
+        (void)pthread_cond_signal(&s->more); /* costs nothing while they are all at work */
+    (void)pthread_mutex_unlock(&s->lock);
+}
+
+void signers_await(struct signers *s, size_t i)
+{
+    (void)pthread_mutex_lock(&s->lock);
+    while (!s->receipts[i].is_signed) {
+        if (s->taken < s->sealed) {
+            sign_next(s);
+            continue;
+        }
+        s->waiting = true;
+        (void)pthread_cond_wait(&s->less, &s->lock);
+        s->waiting = false;
+    }
+    (void)pthread_mutex_unlock(&s->lock);
+}
+
+void signers_end(struct signers *s)
+{
+    (void)pthread_mutex_lock(&s->lock);
+    s->sealed = s->taken; /* what nobody has taken stays unsigned */
+    s->waiting = true;
+    while (s->done < s->taken)
+        (void)pthread_cond_wait(&s->less, &s->lock);
+    s->waiting = false;
     (void)pthread_mutex_unlock(&s->lock);
 }

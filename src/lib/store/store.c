@@ -33,7 +33,7 @@
 /* The log is copied home before our next write when it has so many pages. Whoever stays longer
  * than a one-shot program makes many commits before anybody reads the log again. */
 #define LOG_PAGES_ONE_SHOT 64
-#define LOG_PAGES_RESIDENT 1000
+#define LOG_PAGES_RESIDENT 4000
 #define ONE_SHOT_COMMITS 8
 /* Emptied before we leave. */
 #define LOG_PAGES_EMPTY 256
