@@ -5,7 +5,7 @@
  *     "= " name " " bytes "\n" then so many bytes
  *
  *     mountinfo   the kernel's own table, after the root was entered
- *     targets     "index device inode" of what is found at each mount of the plan
+ *     targets     "index device inode" of what is found where the plan binds something
  *     namespaces  "name inode"
  *     net         /proc/self/net/dev
  *     rlimits     "resource soft hard"
@@ -58,9 +58,10 @@ static int see_targets(const struct box *box, struct buf *body, struct err *err)
     const struct box_mount *mounts = plan_array(box->plan, box->plan->mounts);
 
     for (uint32_t i = 0; i < box->plan->mount_n; i++) {
+        bool bound = mounts[i].kind == MOUNT_BIND || mounts[i].kind == MOUNT_LAYER;
         struct stat st;
 
-        if (lstat(plan_text(box->plan, mounts[i].target), &st) < 0)
+        if (!bound || lstat(plan_text(box->plan, mounts[i].target), &st) < 0)
             continue; /* absent from the list is a difference the caller notices */
         if (buf_addf(body, err, "%u %llu %llu\n", i, (unsigned long long)st.st_dev,
                      (unsigned long long)st.st_ino) < 0)

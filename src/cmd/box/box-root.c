@@ -14,6 +14,7 @@
 
 #include "lib/base/buf.h"
 #include "lib/base/io.h"
+#include "lib/base/limits.h"
 #include "lib/linux/process.h"
 #include "lib/linux/sys.h"
 
@@ -310,9 +311,9 @@ static int mount_devpts(int *out, struct err *err)
 
 /* ---- targets ---- */
 
-/* Opens `path` beneath the new root, never through a link, making folders on the way. Returns
- * the folder that holds the last name, and that name. */
-static int open_parent(int root_fd, const char *path, const char **name, int *out, struct err *err)
+/* Opens the folder that holds the last name of `path`, never through a link, making folders on
+ * the way. */
+static int make_parent(int root_fd, const char *path, const char **name, int *out, struct err *err)
 {
     AUTO_FD int at = fcntl(root_fd, F_DUPFD_CLOEXEC, 0);
     const char *part = path + strspn(path, "/");
@@ -343,6 +344,28 @@ static int open_parent(int root_fd, const char *path, const char **name, int *ou
         at = next;
         part = rest;
     }
+}
+
+/* Opens `path` beneath the new root, never through a link. Returns the folder that holds the last
+ * name, and that name. The folder is mostly there already, and then this is one call. */
+static int open_parent(int root_fd, const char *path, const char **name, int *out, struct err *err)
+{
+    const char *part = path + strspn(path, "/");
+    const char *last = strrchr(part, '/');
+    size_t n = last ? (size_t)(last - part) : 0;
+    char folder[PATH_BYTES_MAX];
+    int fd;
+
+    if (n >= sizeof folder)
+        return err_set(err, ERR_INVALID, "target %s", path);
+    memcpy(folder, n ? part : ".", n ? n : 1);
+    folder[n ? n : 1] = '\0';
+    fd = sys_openat2(root_fd, folder, O_PATH | O_DIRECTORY, RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS);
+    if (fd < 0)
+        return make_parent(root_fd, path, name, out, err);
+    *name = last ? last + 1 : part;
+    *out = fd;
+    return 0;
 }
 
 static int make_target(int root_fd, const struct box_mount *mount, const char *path, int *out,
