@@ -180,8 +180,8 @@ static int add_devices(struct run *run, struct mount_list *list, struct err *err
         if (stat(devices[i], &st) < 0 || !S_ISCHR(st.st_mode))
             return err_set(err, ERR_UNAVAILABLE, "%s is not a device on this machine", devices[i]);
         add_bind(run, list, devices[i], &st);
+        /* Read-only keeps the node as it is; what is written to the device passes all the same. */
         list->of[list->n - 1].is_device = true;
-        list->of[list->n - 1].access = MOUNT_RW;
         list->of[list->n - 1].noexec = true;
     }
     mount = mount_add(&run->mem, list, MOUNT_DEVPTS, "/dev/pts");

@@ -46,7 +46,7 @@ static void allow_base(const struct plan_mount *mount, struct path_list *list)
     switch (mount->kind) {
     case MOUNT_BIND:
         path = path_add(list, mount->target);
-        path->write = mount->access == MOUNT_RW;
+        path->write = mount->access == MOUNT_RW || mount->is_device;
         path->device = mount->is_device;
         path->exec = !mount->is_device && strncmp(mount->target, "/etc/", 5) != 0;
         return;
