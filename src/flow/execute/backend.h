@@ -18,6 +18,7 @@ struct backend {
 extern const struct backend backend_mock;
 extern const struct backend backend_local;
 
+struct cgroup_host;
 struct local;
 void local_free(struct local *local);
 int local_change(struct execute *execute, struct run *run, struct err *err) MUST_CHECK;
@@ -25,6 +26,7 @@ int local_change(struct execute *execute, struct run *run, struct err *err) MUST
 struct execute {
     const char *state_dir;
     const struct backend *backend;
-    struct local *local; /* the sandbox that stands, or NULL */
+    struct local *local;        /* the sandbox that stands, or NULL */
+    struct cgroup_host *groups; /* as local found them for its offer, or NULL */
     char *state_dir_owned;
 };

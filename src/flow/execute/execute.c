@@ -28,6 +28,7 @@ void execute_free(struct execute *execute)
     if (!execute)
         return;
     local_free(execute->local);
+    free(execute->groups);
     free(execute->state_dir_owned);
     free(execute);
 }

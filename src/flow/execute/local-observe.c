@@ -384,14 +384,11 @@ static int see_groups(const struct run *run, const struct local *local, struct h
                       struct err *err)
 {
     AUTO_CGROUP_SET struct cgroup_set set = {0};
-    struct cgroup_host host;
     char name[CGROUP_NAME_BYTES];
     bool inside = false;
 
     cgroup_name_of(run->sandbox_id, name);
-    if (cgroup_probe(&host, err) < 0)
-        return -1;
-    if (host.tree_n == 0 || cgroup_set_find(&host, name, &set, err) < 0)
+    if (local->groups->tree_n == 0 || cgroup_set_find(local->groups, name, &set, err) < 0)
         return 0;
     if (cgroup_set_contains(&set, local->inside, &inside, err) < 0)
         return -1;

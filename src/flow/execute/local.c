@@ -113,7 +113,7 @@ static int offer_walls(struct run *run, struct err *err)
     return 0;
 }
 
-static int offer_limits(struct run *run, struct err *err)
+static int offer_limits(struct execute *execute, struct run *run, struct err *err)
 {
     static const struct {
         enum limit_kind kind;
@@ -124,16 +124,18 @@ static int offer_limits(struct run *run, struct err *err)
         {LIMIT_CPU,    CGROUP_CPU   }
     };
     struct offer *offer = &run->offer;
-    struct cgroup_host host;
+    struct cgroup_host *host = execute->groups;
     cpu_set_t set;
 
-    if (cgroup_probe(&host, err) < 0)
+    if (!host)
+        host = execute->groups = xcalloc(1, sizeof *host);
+    if (cgroup_probe(host, err) < 0)
         return -1;
     for (size_t i = 0; i < COUNT(groups); i++) {
-        if (cgroup_mode(&host, groups[i].power) != CGROUP_NONE)
+        if (cgroup_mode(host, groups[i].power) != CGROUP_NONE)
             offer->means[groups[i].kind] |= 1U << MEANS_CGROUP;
         else
-            offer->why[groups[i].kind] = arena_text(&run->mem, str_of(host.why[groups[i].power]));
+            offer->why[groups[i].kind] = arena_text(&run->mem, str_of(host->why[groups[i].power]));
     }
     offer->means[LIMIT_MEMORY] |= 1U << MEANS_WATCH;
     offer->means[LIMIT_PIDS] |= 1U << MEANS_RLIMIT;
@@ -150,8 +152,7 @@ static int offer(struct execute *execute, struct run *run, struct err *err)
 {
     char path[RUN_DIR_BYTES];
 
-    (void)execute;
-    if (offer_ids(run, err) < 0 || offer_walls(run, err) < 0 || offer_limits(run, err) < 0)
+    if (offer_ids(run, err) < 0 || offer_walls(run, err) < 0 || offer_limits(execute, run, err) < 0)
         return -1;
     return box_path(path, sizeof path, err);
 }
@@ -325,6 +326,7 @@ static int park(struct execute *execute, struct run *run, struct err *err)
     }
     if (report_n <= 0)
         return err_set(err, ERR_UNAVAILABLE, "box sent no report");
+    local->groups = execute->groups;
     return observe(run, local, arena_str(&run->mem, (struct str){report, (size_t)report_n}), err);
 }
 

@@ -35,6 +35,8 @@ struct local {
     int cancelled_by;       /* the signal, or 0 */
     bool gone;              /* box said that nothing is left */
     struct box_message end; /* what it said */
+
+    const struct cgroup_host *groups; /* the trees a run's groups are in */
 };
 
 /* local-runs.c: the folder of a run, under a lock that ends with its last process. */
