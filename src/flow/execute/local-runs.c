@@ -6,6 +6,7 @@
 
 #include "flow/execute/local.h"
 
+#include "lib/base/clock.h"
 #include "lib/base/io.h"
 
 #include <dirent.h>
@@ -18,6 +19,8 @@
 
 #define REMOVE_WAIT_MS 2000
 #define SWEEP_MAX 1000
+#define LOCK_WAIT_US 5000000U
+#define LOCK_PAUSE_US 500U
 
 void cgroup_name_of(const char *run_id, char out[CGROUP_NAME_BYTES])
 {
@@ -88,8 +91,34 @@ static int make_layers(struct run *run, struct local *local, struct err *err)
     return 0;
 }
 
-/* The lock is taken on a file of another name first, so that a sweeper never sees a folder
- * without a lock that somebody is still filling. */
+/* A sweeper may come between the making of the file and the lock, take it for a dead run's and
+ * remove it: then it is made again. */
+static int make_lock(const char *path, int *out, struct err *err)
+{
+    uint64_t deadline_us = clock_us() + LOCK_WAIT_US;
+
+    while (clock_us() < deadline_us) {
+        AUTO_FD int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+        struct stat st;
+
+        if (fd < 0)
+            return err_os(err, "creating %s", path);
+        if (flock(fd, LOCK_EX | LOCK_NB) < 0) {
+            if (errno != EWOULDBLOCK && errno != EINTR)
+                return err_os(err, "locking %s", path);
+            (void)usleep(LOCK_PAUSE_US);
+            continue;
+        }
+        if (fstat(fd, &st) < 0)
+            return err_os(err, "looking at %s", path);
+        if (st.st_nlink > 0) {
+            *out = TAKE_FD(fd);
+            return 0;
+        }
+    }
+    return err_set(err, ERR_TIMEOUT, "%s: somebody else holds it", path);
+}
+
 int run_dir_make(const struct execute *execute, struct run *run, struct local *local,
                  struct err *err)
 {
@@ -102,11 +131,8 @@ int run_dir_make(const struct execute *execute, struct run *run, struct local *l
         return err_os(err, "creating %s", runs);
     (void)snprintf(local->run_dir, sizeof local->run_dir, "%s/%s", runs, run->id);
     (void)snprintf(lock, sizeof lock, "%s.lock", local->run_dir);
-    local->lock_fd = open(lock, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-    if (local->lock_fd < 0)
-        return err_os(err, "creating %s", lock);
-    if (flock(local->lock_fd, LOCK_EX | LOCK_NB) < 0)
-        return err_os(err, "locking %s", lock);
+    if (make_lock(lock, &local->lock_fd, err) < 0)
+        return -1;
     if (mkdir(local->run_dir, 0700) < 0)
         return err_os(err, "creating %s", local->run_dir);
     return make_layers(run, local, err);
@@ -138,40 +164,52 @@ static int remove_run(int runs_fd, const char *run_id, struct err *err)
     return dir_remove(runs_fd, lock, err);
 }
 
-void run_dir_close(struct local *local)
+/* box removes the folder itself; what is left means that it could not. */
+static bool clear_folder(const struct local *local)
 {
-    char lock[RUN_DIR_BYTES + 16];
     const char *name = strrchr(local->run_dir, '/');
     struct err ignored; /* what stays is found by the next sweep */
 
+    if (!name || local->stays || local->joined)
+        return false;
+    return access(local->run_dir, F_OK) < 0 ||
+           (remove_groups(name + 1, &ignored) == 0 &&
+            dir_remove(AT_FDCWD, local->run_dir, &ignored) == 0);
+}
+
+void run_dir_clear(struct local *local)
+{
     for (size_t i = 0; i < local->layer_n; i++)
         (void)close(local->layers[i].fd);
-    if (name && !local->stays && !local->joined) {
-        /* box removes the folder itself; what is left means that it could not. */
-        if (access(local->run_dir, F_OK) == 0 &&
-            (remove_groups(name + 1, &ignored) < 0 ||
-             dir_remove(AT_FDCWD, local->run_dir, &ignored) < 0))
-            name = NULL;
-        (void)snprintf(lock, sizeof lock, "%s.lock", local->run_dir);
-        if (name)
-            (void)unlink(lock);
-    }
+    local->layer_n = 0;
     if (local->execs_fd >= 0)
-        (void)close(local->execs_fd);
+        (void)close(TAKE_FD(local->execs_fd));
     if (local->control_fd >= 0)
-        (void)close(local->control_fd);
+        (void)close(TAKE_FD(local->control_fd));
+    local->cleared = local->cleared || clear_folder(local);
+}
+
+void run_dir_close(struct local *local)
+{
+    char lock[RUN_DIR_BYTES + 16];
+
+    (void)snprintf(lock, sizeof lock, "%s.lock", local->run_dir);
+    if (local->cleared)
+        (void)unlink(lock);
     if (local->lock_fd >= 0)
-        (void)close(local->lock_fd);
+        (void)close(TAKE_FD(local->lock_fd));
 }
 
 /* Nobody holds the lock of a dead run. */
 static bool is_dead(int runs_fd, const char *lock_name, int *out_fd)
 {
     int fd = openat(runs_fd, lock_name, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+    struct stat st;
 
     if (fd < 0)
         return false;
-    if (flock(fd, LOCK_EX | LOCK_NB) < 0) {
+    /* Without a name it was removed, by whoever ended in order, since we opened it. */
+    if (flock(fd, LOCK_EX | LOCK_NB) < 0 || fstat(fd, &st) < 0 || st.st_nlink == 0) {
         (void)close(fd);
         return false;
     }

@@ -189,25 +189,36 @@ static void end_outer(pid_t outer)
         continue;
 }
 
+static void close_fd(int *fd)
+{
+    if (*fd >= 0)
+        (void)close(TAKE_FD(*fd));
+}
+
+/* Ends the sandbox and removes what was made for it. The lock stays until local_free(): the run
+ * is still to get its closing receipt, and whoever finds the lock free writes another. */
+static void local_end(struct local *local)
+{
+    close_fd(&local->supervisor_fd);
+    close_fd(&local->inside_fd);
+    if (local->outer > 0 && !local->stays)
+        end_outer(local->outer);
+    local->outer = -1;
+    run_dir_clear(local);
+    close_fd(&local->in_fd);
+    close_fd(&local->out_fd);
+    close_fd(&local->err_fd);
+    close_fd(&local->signals_fd);
+    for (size_t i = 0; i < COUNT(local->passed_fds); i++)
+        close_fd(&local->passed_fds[i]);
+}
+
 void local_free(struct local *local)
 {
     if (!local)
         return;
-    if (local->supervisor_fd >= 0)
-        (void)close(local->supervisor_fd);
-    if (local->inside_fd >= 0)
-        (void)close(local->inside_fd);
-    if (local->outer > 0 && !local->stays)
-        end_outer(local->outer);
+    local_end(local);
     run_dir_close(local);
-    for (size_t i = 0; i < 7; i++) {
-        const int fds[] = {local->in_fd,        local->out_fd,        local->err_fd,
-                           local->signals_fd,   local->passed_fds[0], local->passed_fds[1],
-                           local->passed_fds[2]};
-
-        if (fds[i] >= 0)
-            (void)close(fds[i]);
-    }
     free(local);
 }
 
@@ -232,8 +243,10 @@ static int open_signals(struct local *local, struct err *err)
 
 static int begin(struct execute *execute, struct run *run, struct err *err)
 {
-    struct local *local = execute->local = local_new();
+    struct local *local;
 
+    local_free(TAKE(execute->local)); /* of an earlier run, which has its receipts by now */
+    local = execute->local = local_new();
     if (open_signals(local, err) < 0)
         return -1;
     if (run->action.kind == ACTION_EXEC)
@@ -346,7 +359,7 @@ static int release(struct execute *execute, struct run *run, const struct stream
                                                    : relay(run, execute->local, streams, err);
 
     close_sources(run);
-    local_free(TAKE(execute->local));
+    local_end(execute->local);
     return failed;
 }
 
@@ -355,7 +368,8 @@ static void drop(struct execute *execute, struct run *run)
     if (execute->local && execute->local->cancelled_by)
         run->outcome.reason = REASON_CANCELLED;
     close_sources(run);
-    local_free(TAKE(execute->local));
+    if (execute->local)
+        local_end(execute->local);
 }
 
 const struct backend backend_local = {
