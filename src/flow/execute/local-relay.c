@@ -254,7 +254,9 @@ static void on_time(struct relay *relay)
 static int wait_ms(const struct relay *relay)
 {
     uint64_t now = clock_us();
-    uint64_t next = relay->deadline_us < relay->kill_us ? relay->deadline_us : relay->kill_us;
+    /* The deadline is the command's; whoever reads its output slowly may do so after its end. */
+    uint64_t deadline_us = relay->exited ? UINT64_MAX : relay->deadline_us;
+    uint64_t next = deadline_us < relay->kill_us ? deadline_us : relay->kill_us;
 
     if (next == UINT64_MAX)
         return -1;
