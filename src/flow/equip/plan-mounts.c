@@ -84,7 +84,7 @@ static bool lies_below(int below_fd, const struct stat *above)
     return true;
 }
 
-/* The folder a source lies in, for sources that are files. */
+/* The folder something lies in. */
 static int open_holder(int fd, struct err *err)
 {
     char link[64], path[PATH_BYTES_MAX];
@@ -113,20 +113,17 @@ struct source {
 static bool collides(const struct source *source, const char *place)
 {
     AUTO_FD int fd = open(place, O_PATH | O_CLOEXEC);
+    AUTO_FD int holder = -1;
+    struct err ignored;
     struct stat st;
 
     if (fd < 0 || fstat(fd, &st) < 0)
         return false; /* not on this machine */
     if (same_object(&source->st, &st) || lies_below(source->folder_fd, &st))
         return true;
-    if (S_ISDIR(st.st_mode))
-        return lies_below(fd, &source->st);
-    {
-        struct err ignored;
-        AUTO_FD int holder = open_holder(fd, &ignored);
-
-        return holder < 0 || lies_below(holder, &source->st);
-    }
+    /* Upwards from where it lies: a folder that is closed to us cannot be left through "..". */
+    holder = open_holder(fd, &ignored);
+    return holder < 0 || lies_below(holder, &source->st);
 }
 
 static const char *home_of_caller(void)
