@@ -205,8 +205,10 @@ static int apply_landlock(struct box *box, struct err *err)
 
 static int load_seccomp(struct box *box, struct err *err)
 {
-    (void)box;
     if (seccomp_load(seccomp_arguments, seccomp_arguments_n, err) < 0)
+        return -1;
+    if (box->plan->watch_memory_bytes &&
+        seccomp_load(seccomp_segments, seccomp_segments_n, err) < 0)
         return -1;
     return seccomp_load(seccomp_names, seccomp_names_n, err);
 }

@@ -16,6 +16,7 @@
 
 #define SHM_BYTES (64ULL << 20)
 #define RUN_BYTES (64ULL << 10)
+#define VERSIONED_MAX 32
 
 /* Either folders or, on merged systems, links into /usr: taken over as they are. */
 static const char *const system_folders[] = {"/usr",   "/bin",   "/sbin",  "/lib",
@@ -133,26 +134,46 @@ static int add_system(struct run *run, struct mount_list *list, const char *path
     return 0;
 }
 
-static int add_etc(struct run *run, struct mount_list *list, struct err *err)
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+static bool is_versioned(const char *name)
+{
+    for (size_t i = 0; i < COUNT(etc_prefixes); i++)
+        if (strncmp(name, etc_prefixes[i], strlen(etc_prefixes[i])) == 0)
+            return true;
+    return false;
+}
+
+/* In order: a folder lists its entries as it likes, and the plan is hashed. */
+static size_t list_versioned(struct run *run, const char *paths[VERSIONED_MAX])
 {
     DIR *dir = opendir("/etc");
     const struct dirent *entry;
+    size_t n = 0;
 
-    for (size_t i = 0; i < COUNT(etc_entries); i++)
-        if (add_system(run, list, etc_entries[i], err) < 0) {
-            if (dir)
-                (void)closedir(dir);
-            return -1;
-        }
-    while (dir && (entry = readdir(dir)) != NULL)
-        for (size_t i = 0; i < COUNT(etc_prefixes); i++)
-            if (strncmp(entry->d_name, etc_prefixes[i], strlen(etc_prefixes[i])) == 0 &&
-                add_system(run, list, arena_printf(&run->mem, "/etc/%s", entry->d_name), err) < 0) {
-                (void)closedir(dir);
-                return -1;
-            }
+    while (dir && n < VERSIONED_MAX && (entry = readdir(dir)) != NULL)
+        if (is_versioned(entry->d_name))
+            paths[n++] = arena_printf(&run->mem, "/etc/%s", entry->d_name);
     if (dir)
         (void)closedir(dir);
+    qsort(paths, n, sizeof *paths, by_name);
+    return n;
+}
+
+static int add_etc(struct run *run, struct mount_list *list, struct err *err)
+{
+    const char *versioned[VERSIONED_MAX];
+    size_t n = list_versioned(run, versioned);
+
+    for (size_t i = 0; i < COUNT(etc_entries); i++)
+        if (add_system(run, list, etc_entries[i], err) < 0)
+            return -1;
+    for (size_t i = 0; i < n; i++)
+        if (add_system(run, list, versioned[i], err) < 0)
+            return -1;
     return 0;
 }
 

@@ -88,6 +88,8 @@ void plan_facts(struct run *run)
     facts->capabilities_empty = true;
     facts->host_groups_left = run->offer.started_by_root;
     facts->seccomp_filters = run->offer.seccomp_filters;
+    if (run->plan.limits.of[LIMIT_MEMORY].means == MEANS_WATCH)
+        facts->seccomp_filters++; /* against memory that belongs to no process */
     facts->landlock_refuses = true;
     facts->seccomp_refuses = true;
     facts->landlock_abi = run->offer.landlock_abi;

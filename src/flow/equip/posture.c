@@ -85,6 +85,7 @@ static struct json *paths_array(struct arena *mem, const struct plan *plan)
         const struct plan_path *path = &plan->paths[i];
         struct json *entry = json_object(mem);
 
+        json_put_bool(mem, entry, "device", path->device);
         json_put_bool(mem, entry, "exec", path->exec);
         json_put_bool(mem, entry, "list_only", path->list_only);
         json_put_bytes(mem, entry, "path", str_of(path->path));

@@ -446,6 +446,9 @@ static void finish_reason(struct relay *relay)
         outcome->reason = REASON_CANCELLED;
     if (outcome->reason == REASON_NONE)
         outcome->reason = limit;
+    /* The limit of a single file is the one for all of them. */
+    if (outcome->reason == REASON_NONE && outcome->signal == SIGXFSZ)
+        outcome->reason = REASON_LIMIT_DISK;
     if (!outcome->ended) {
         outcome->ended = true;
         outcome->signal = SIGKILL;

@@ -37,14 +37,16 @@
 
 /* ---- what is on offer ---- */
 
-static uint32_t uid_base(void)
+static int uid_base(uint32_t *out, struct err *err)
 {
     const char *asked = getenv("BRIG_UID_BASE");
-    uint64_t base = 0;
+    uint64_t base = UID_BASE;
 
-    if (asked && str_u64(str_of(asked), &base) && base >= 65536 && base < UINT32_MAX - 65536)
-        return (uint32_t)base;
-    return UID_BASE;
+    if (asked && (!str_u64(str_of(asked), &base) || base < 65536 || base >= UINT32_MAX - 65536))
+        return err_set(err, ERR_INVALID, "BRIG_UID_BASE=%.40s: should be a number from 65536 to %u",
+                       asked, UINT32_MAX - 65537U);
+    *out = (uint32_t)base;
+    return 0;
 }
 
 static int offer_ids(struct run *run, struct err *err)
@@ -53,7 +55,11 @@ static int offer_ids(struct run *run, struct err *err)
 
     offer->started_by_root = geteuid() == 0;
     if (offer->started_by_root) {
-        offer->host_uid = offer->host_gid = uid_base() + INSIDE_ID;
+        uint32_t base = 0;
+
+        if (uid_base(&base, err) < 0)
+            return -1;
+        offer->host_uid = offer->host_gid = base + INSIDE_ID;
         return 0;
     }
     offer->host_uid = geteuid();
@@ -85,6 +91,7 @@ static const char *filters_hash(struct arena *mem)
     hasher_init(&hasher);
     hasher_add(&hasher, seccomp_names, seccomp_names_n * sizeof seccomp_names[0]);
     hasher_add(&hasher, seccomp_arguments, seccomp_arguments_n * sizeof seccomp_arguments[0]);
+    hasher_add(&hasher, seccomp_segments, seccomp_segments_n * sizeof seccomp_segments[0]);
     hasher_end(&hasher, &hash);
     hash_text(&hash, text);
     return text;

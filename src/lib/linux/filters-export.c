@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Runs while Brig is built: turns the rules below into the two filters of filters.h and prints
+/* Runs while Brig is built: turns the rules below into the filters of filters.h and prints
  * them as C.
  *
  * Why two. A filter whose verdict depends on the number alone lets the kernel keep a bitmap of
@@ -278,13 +278,17 @@ int main(void)
 {
     scmp_filter_ctx names = filter_new(SCMP_ACT_ERRNO(ENOSYS));
     scmp_filter_ctx arguments = filter_new(SCMP_ACT_ALLOW);
+    scmp_filter_ctx segments = filter_new(SCMP_ACT_ALLOW);
+    static const char *const segment_calls[] = {"shmget"};
 
     add_names(names, SCMP_ACT_ALLOW, allowed, COUNT(allowed));
     add_names(names, SCMP_ACT_ERRNO(EPERM), refused, COUNT(refused));
     allow_personality(names);
     refuse_arguments(arguments);
+    add_names(segments, SCMP_ACT_ERRNO(EPERM), segment_calls, COUNT(segment_calls));
     (void)printf("/* Made by filters-export.c. */\n#include \"lib/linux/filters.h\"\n\n");
     print_filter(names, "names");
     print_filter(arguments, "arguments");
+    print_filter(segments, "segments");
     return fflush(stdout) == 0 ? 0 : 1;
 }

@@ -4,15 +4,20 @@
 #include <linux/filter.h>
 #include <stddef.h>
 
-/* The two filters every sandboxed process runs under, exported by libseccomp when Brig is built
+/* The filters sandboxed processes run under, exported by libseccomp when Brig is built
  * (filters-export.c has the rules, and the reason for two):
  *
  *     names      an allowlist by system call number; what it does not know answers ENOSYS,
  *                what it knows to be dangerous EPERM
  *     arguments  refuses some arguments of calls the first one lets through
  *
+ *     segments   where memory is watched and not held by a cgroup: refuses System V shared
+ *                memory, which outlives its processes and belongs to none of them
+ *
  * Nothing of libseccomp is needed at run time. */
 extern const struct sock_filter seccomp_names[];
 extern const size_t seccomp_names_n;
 extern const struct sock_filter seccomp_arguments[];
 extern const size_t seccomp_arguments_n;
+extern const struct sock_filter seccomp_segments[];
+extern const size_t seccomp_segments_n;
