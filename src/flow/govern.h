@@ -42,6 +42,20 @@ int govern_exec(struct govern *govern, const struct request *request, const stru
 int govern_change(struct govern *govern, const struct request *request, struct run *run,
                   struct err *err) MUST_CHECK;
 
+/* Files of one: what request->verb names is done by `work` while the connection stands, and what
+ * it moved is in run->outcome.moved. A failure of the work is an outcome: its words and code are
+ * in run->outcome. */
+struct files_work {
+    int (*run)(void *context, struct files *files, struct err *err);
+    void *context;
+    struct files_progress progress;
+};
+int govern_files(struct govern *govern, const struct request *request,
+                 const struct files_work *work, struct run *run, struct err *err) MUST_CHECK;
+/* A port of one on a loopback port of this machine, until it is asked to end. */
+int govern_port(struct govern *govern, const struct request *request, const struct port_call *call,
+                struct run *run, struct err *err) MUST_CHECK;
+
 /* For those who list: the execute stage, borrowed. */
 struct execute *govern_execute(struct govern *govern);
 

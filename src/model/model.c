@@ -87,7 +87,7 @@ const char *action_name(enum action_kind kind)
     static const char *const names[] = {
         [ACTION_RUN] = "run",         [ACTION_CREATE] = "create", [ACTION_EXEC] = "exec",
         [ACTION_PAUSE] = "pause",     [ACTION_RESUME] = "resume", [ACTION_EXTEND] = "extend",
-        [ACTION_DESTROY] = "destroy",
+        [ACTION_DESTROY] = "destroy", [ACTION_FILES] = "files",   [ACTION_PORT] = "port",
     };
 
     return names[kind];

@@ -7,6 +7,7 @@
  * arena. Each stage fills its own member and reads the earlier ones. */
 
 #include "lib/base/clock.h"
+#include "lib/base/err.h"
 #include "lib/base/memory.h"
 #include "lib/base/str.h"
 #include "model/demand.h"
@@ -49,6 +50,8 @@ enum action_kind {
     ACTION_RESUME,
     ACTION_EXTEND,
     ACTION_DESTROY,
+    ACTION_FILES, /* a file of it read, written or looked at: verb and path say which */
+    ACTION_PORT,  /* connections to a port inside */
 };
 
 const char *action_name(enum action_kind kind);
@@ -68,6 +71,10 @@ struct action {
     uint64_t extend_ms;
     bool keep_background; /* EXEC: what it leaves running stays */
     uint64_t wall_ms;     /* EXEC: its own time; 0: the one the sandbox was made with */
+    const char *verb;     /* FILES: "cat", "cp-in", … */
+    const char *path;     /* FILES: inside, as written */
+    const char *other;    /* FILES: the other path of a move or copy, or NULL */
+    uint16_t port;        /* PORT: inside */
     const char *principal;
     const char *tenant;
     const char *provider;
@@ -220,6 +227,16 @@ struct stream_result {
     bool truncated;
 };
 
+/* What a FILES or PORT action moved. */
+struct moved {
+    uint64_t bytes;              /* content of files; over a port: into the sandbox */
+    uint64_t bytes_out;          /* over a port: out of it */
+    uint64_t entries;            /* files, folders and links; over a port: connections */
+    uint64_t skipped;            /* special files, links that lead out; connections refused */
+    bool is_tree;                /* hash is over all entries, see docs/formats/receipt.md */
+    char hash[MODEL_HASH_BYTES]; /* of the content; "": none moved */
+};
+
 struct outcome {
     bool started;       /* the command's first instruction ran */
     bool ended;         /* and it has ended */
@@ -237,6 +254,8 @@ struct outcome {
     uint64_t cpu_us;
     uint64_t peak_memory_bytes;
     const char *failure; /* a sentence when Brig or the provider failed, or NULL */
+    enum err_code failure_code;
+    struct moved moved;
 };
 
 /* ---- receipts of the run: filled by record ---- */

@@ -32,8 +32,9 @@
 #include <sys/vfs.h>
 
 #define CONNECT_WAIT_MS 5000
-#define MODE_MAX 0777U /* no set-id, no sticky bit: the seccomp filter refuses the former anyway   \
-                        */
+#define MODE_MAX                                                                                   \
+    0777U /* no set-id, no sticky bit: the seccomp filter refuses the former anyway                \
+           */
 #define NEW_FILE_MODE 0644U
 #define TEMP_BYTES 32
 
@@ -537,7 +538,9 @@ int ports_serve(const struct box_message *first, struct err *err)
         struct box_message failed = {.kind = BOX_FAILED, .pid = message.pid};
         AUTO_FD int fd = -1;
 
-        if (message.kind != BOX_CONNECT || message.value == 0 || message.value > UINT16_MAX)
+        if (message.kind == BOX_CONNECT && message.value == 0)
+            continue; /* only says that others will follow */
+        if (message.kind != BOX_CONNECT || message.value > UINT16_MAX)
             return err_set(err, ERR_INVALID, "not an order for a connection");
         fd = connect_inside((uint16_t)message.value, &failed.err);
         if (fd < 0) {

@@ -13,6 +13,10 @@ struct request {
     struct lifetime lifetime;
     uint64_t extend_ms;
     bool keep_background;
+    const char *verb; /* FILES: what to do with path, and with other if there are two */
+    const char *path;
+    const char *other;
+    uint16_t port;           /* PORT: inside */
     const char *policy_text; /* CREATE: the policy it lives under; NULL: the built-in one */
     const char *principal;
     const char *tenant;
@@ -34,6 +38,9 @@ int admit_run(const struct request *request, struct run *run, struct err *err) M
 
 /* The order of a change to a kept sandbox: there is no command, so nothing else to check. */
 int admit_change(const struct request *request, struct run *run, struct err *err) MUST_CHECK;
+
+/* The same for a file or a port of one; paths are bounded here and resolved inside only. */
+int admit_files(const struct request *request, struct run *run, struct err *err) MUST_CHECK;
 
 /* What a kept sandbox was made from, as the text that is kept with it. Of the run its id, its
  * policy's hash and its planned posture are taken. */

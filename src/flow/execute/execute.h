@@ -2,12 +2,14 @@
 #pragma once
 
 #include "lib/base/err.h"
+#include "lib/base/str.h"
 #include "model/reason.h"
 
 #include <stdbool.h>
 #include <stdint.h>
 
 struct arena;
+struct moved;
 struct run;
 
 /* Inside what a run happens: one provider out of a table. */
@@ -71,6 +73,83 @@ int execute_kept_each(struct execute *execute,
                       void *context, struct err *err) MUST_CHECK;
 /* Does what run->action says to its sandbox: pause, resume, extend, destroy. */
 int execute_change(struct execute *execute, struct run *run, struct err *err) MUST_CHECK;
+
+/* Files of a kept sandbox: a connection to a process inside it, where every path is resolved and
+ * every rule of the sandbox holds. Signals that would end us are held back while it is open; one
+ * that comes shows as ERR_CONFLICT and files_cancelled(). */
+struct files;
+
+/* As the sandbox shows it. Names are one path component each, checked; texts are anything. */
+struct file_entry {
+    struct str name;
+    struct str target; /* of a link */
+    uint32_t mode;     /* with the type of file */
+    uint32_t uid, gid;
+    uint64_t size;
+    int64_t mtime_s;
+    uint32_t mtime_ns;
+};
+
+struct file_listing {
+    struct file_entry *entries; /* sorted by name */
+    size_t n;
+    bool more; /* there are more than a listing holds */
+};
+
+struct file_change {
+    const char *name; /* "create", "delete", … */
+    struct str entry; /* in a folder that is watched, or empty */
+};
+
+/* What to tell while bytes move; may be NULL. */
+struct files_progress {
+    void (*on_moved)(void *context, const struct moved *moved);
+    void *context;
+};
+
+/* Opens for the sandbox of the run; what is moved is counted in run->outcome.moved. */
+int files_open(struct execute *execute, struct run *run, const struct files_progress *progress,
+               struct files **out, struct err *err) MUST_CHECK;
+void files_free(struct files *files);
+AUTO_TYPE(files)
+bool files_cancelled(const struct files *files);
+
+/* A file that is no folder is listed alone. */
+int files_list(struct files *files, struct arena *mem, const char *path, struct file_listing *out,
+               struct err *err) MUST_CHECK;
+int files_stat(struct files *files, struct arena *mem, const char *path, bool follow,
+               struct file_entry *out, struct err *err) MUST_CHECK;
+int files_remove(struct files *files, const char *path, bool recursive, struct err *err) MUST_CHECK;
+int files_move(struct files *files, const char *path, const char *to, struct err *err) MUST_CHECK;
+int files_make_dir(struct files *files, const char *path, bool parents, struct err *err) MUST_CHECK;
+/* Until wait_ms are over (0: no end), a signal comes or on_change answers -1. */
+int files_watch(struct files *files, const char *path, uint64_t wait_ms,
+                int (*on_change)(void *context, const struct file_change *change, struct err *err),
+                void *context, struct err *err) MUST_CHECK;
+
+/* A regular file to a descriptor, as long as it was when it was opened; and a stream to a file,
+ * which takes its place when it is complete. */
+int files_cat(struct files *files, const char *path, int out_fd, struct err *err) MUST_CHECK;
+int files_write(struct files *files, const char *path, int in_fd, struct err *err) MUST_CHECK;
+/* Between this machine and the sandbox: a file, or a folder with all that is in it. Modes (without
+ * set-id bits), times, links and holes are kept. Nothing is written through a link, links that
+ * would lead out of the copy and special files are left out and counted. */
+int files_fetch(struct files *files, const char *path, const char *host_path, bool recursive,
+                struct err *err) MUST_CHECK;
+int files_push(struct files *files, const char *host_path, const char *path, bool recursive,
+               struct err *err) MUST_CHECK;
+
+/* A port of this machine, on loopback only, whose connections end at run->action.port inside;
+ * never the other way round. listen is "127.0.0.1:PORT", "[::1]:PORT" or a port alone; port 0 is
+ * any free one. on_open hears where it listens. Until wait_ms are over or a signal comes. */
+struct port_call {
+    const char *listen;
+    uint64_t wait_ms;
+    int (*on_open)(void *context, const char *address, unsigned port, struct err *err);
+    void *context;
+};
+int execute_port(struct execute *execute, struct run *run, const struct port_call *call,
+                 struct err *err) MUST_CHECK;
 
 /* For doctor and help. */
 const char *const *execute_providers(void); /* ends with NULL */

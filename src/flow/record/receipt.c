@@ -135,6 +135,43 @@ static struct json *outcome_json(struct arena *mem, const struct outcome *outcom
     return json;
 }
 
+/* What passed between this machine and a kept sandbox. */
+static struct json *files_json(struct arena *mem, const struct run *run)
+{
+    const struct moved *moved = &run->outcome.moved;
+    struct json *json = json_object(mem);
+
+    put_count(mem, json, "bytes", moved->bytes);
+    put_count(mem, json, "entries", moved->entries);
+    put_if(mem, json, moved->is_tree ? "tree_hash" : "hash", moved->hash);
+    put_if(mem, json, "other", run->action.other);
+    put_if(mem, json, "path", run->action.path);
+    put_count(mem, json, "skipped", moved->skipped);
+    put_if(mem, json, "verb", run->action.verb);
+    return json;
+}
+
+static struct json *port_json(struct arena *mem, const struct run *run)
+{
+    const struct moved *moved = &run->outcome.moved;
+    struct json *json = json_object(mem);
+
+    put_count(mem, json, "bytes_in", moved->bytes);
+    put_count(mem, json, "bytes_out", moved->bytes_out);
+    put_count(mem, json, "connections", moved->entries);
+    put_count(mem, json, "port", run->action.port);
+    put_count(mem, json, "refused", moved->skipped);
+    return json;
+}
+
+static void put_moved(struct arena *mem, const struct run *run, struct json *outcome)
+{
+    if (run->action.kind == ACTION_FILES)
+        json_put(outcome, "files", files_json(mem, run));
+    if (run->action.kind == ACTION_PORT)
+        json_put(outcome, "port", port_json(mem, run));
+}
+
 static const char *status_of(enum verdict_kind verdict)
 {
     switch (verdict) {
@@ -213,8 +250,12 @@ void receipt_of_run(struct arena *mem, const struct run *run, enum receipt_role 
     put_enforcement(mem, run, json, role);
     if (!opens) {
         json_put_text(mem, json, "intent_id", run->intent.id);
-        if (run->verdict.kind == VERDICT_ALLOW)
-            json_put(json, "outcome", outcome_json(mem, &run->outcome));
+        if (run->verdict.kind == VERDICT_ALLOW) {
+            struct json *outcome = outcome_json(mem, &run->outcome);
+
+            put_moved(mem, run, outcome);
+            json_put(json, "outcome", outcome);
+        }
     }
     *out = (struct receipt){.role = role,
                             .kind = kind_of(run->verdict.kind, role),

@@ -41,6 +41,7 @@ struct cli_option {
     bool repeatable;
     const char *values; /* blank-separated: all there are (CHOICE), or worth completing (TEXT) */
     const char *help;
+    const char *letter; /* "-r", another spelling of the name; or NULL */
 };
 
 struct command {

@@ -88,6 +88,28 @@ static const struct cli_option extend_options[] = {
     OPTIONS_END,
 };
 
+static const struct cli_option files_options[] = {
+    {"--recursive", .letter = "-r",
+     .help = "rm: with everything in it; mkdir: with its parents (also -r)"},
+    {"--timeout", "DUR", VALUE_DURATION, .help = "watch: end after this long"},
+    OPTION_JSON,
+    OPTIONS_END,
+};
+
+static const struct cli_option cp_options[] = {
+    {"--recursive", .letter = "-r", .help = "copy a directory with everything in it (also -r)"},
+    OPTION_JSON,
+    OPTIONS_END,
+};
+
+static const struct cli_option port_options[] = {
+    {"--listen", "ADDRESS", VALUE_TEXT,
+     .help = "loopback address to listen at (default: 127.0.0.1 and any free port)"},
+    {"--timeout", "DUR", VALUE_DURATION, .help = "end after this long"},
+    OPTION_JSON,
+    OPTIONS_END,
+};
+
 static const struct cli_option preflight_options[] = {
     {"--provider", "P", VALUE_TEXT, .values = PROVIDERS,
      .help = "provider to look at: local or mock (default: local)"},
@@ -246,6 +268,57 @@ static const struct command sandbox_destroy = {
     .run = run_sandbox_destroy,
 };
 
+static const struct command sandbox_files = {
+    .path = "sandbox files",
+    .operands = "VERB ID PATH...",
+    .operand_min = 2,
+    .operand_max = 4,
+    .values = "ls cat write rm mv mkdir stat watch",
+    .summary = "read and change the files of a sandbox",
+    .help = "VERB is one of\n"
+            "ls      list a directory\n"
+            "cat     print a file\n"
+            "write   make a file of standard input\n"
+            "rm      remove a file, or with --recursive a directory\n"
+            "mv      move or rename: two paths\n"
+            "mkdir   make a directory\n"
+            "stat    show one file, links as links\n"
+            "watch   print changes of a file or directory, one JSON object a line\n"
+            "\n"
+            "Paths are those inside; relative ones start in the sandbox's working directory. "
+            "Everything happens inside the sandbox, under its rules, and gets a receipt. Only "
+            "regular files are read and replaced.",
+    .options = files_options,
+    .run = run_sandbox_files,
+};
+
+static const struct command sandbox_cp = {
+    .path = "sandbox cp",
+    .operands = "SRC DST",
+    .operand_min = 2,
+    .operand_max = 2,
+    .summary = "copy files into or out of a sandbox",
+    .help = "One side is ID:PATH, the other a path of this machine or \"-\". Modes, times, links "
+            "and holes are kept; set-id bits are not. Special files, and links that would lead out "
+            "of the copy, are left out and counted. A path of this machine that has a colon is "
+            "written ./like:this.",
+    .options = cp_options,
+    .run = run_sandbox_cp,
+};
+
+static const struct command sandbox_port = {
+    .path = "sandbox port",
+    .operands = "ID PORT",
+    .operand_min = 2,
+    .operand_max = 2,
+    .values = "",
+    .summary = "reach a port inside a sandbox from this machine",
+    .help = "Listens on a loopback port, which is the first line printed, and passes connections "
+            "on to PORT inside until interrupted. Nothing inside can connect to this machine.",
+    .options = port_options,
+    .run = run_sandbox_port,
+};
+
 static const struct command sandbox_preflight = {
     .path = "sandbox preflight",
     .operands = "",
@@ -384,11 +457,11 @@ static const struct command help = {
 };
 
 const struct command *const commands[] = {
-    &sandbox_exec,   &sandbox_create, &sandbox_list,    &sandbox_show,      &sandbox_pause,
-    &sandbox_resume, &sandbox_extend, &sandbox_destroy, &sandbox_preflight, &sandbox_conform,
-    &receipts_list,  &receipts_show,  &receipts_verify, &receipts_head,     &receipts_export,
-    &verify_files,   &policy_check,   &doctor,          &version,           &completion,
-    &help,
+    &sandbox_exec,    &sandbox_create,    &sandbox_list,    &sandbox_show,  &sandbox_pause,
+    &sandbox_resume,  &sandbox_extend,    &sandbox_destroy, &sandbox_files, &sandbox_cp,
+    &sandbox_port,    &sandbox_preflight, &sandbox_conform, &receipts_list, &receipts_show,
+    &receipts_verify, &receipts_head,     &receipts_export, &verify_files,  &policy_check,
+    &doctor,          &version,           &completion,      &help,
 };
 const size_t command_n = COUNT(commands);
 
@@ -411,7 +484,7 @@ const struct command_group *command_group_find(const char *name)
 const struct cli_option *command_option(const struct command *command, const char *name)
 {
     for (const struct cli_option *o = command->options; o->name; o++)
-        if (strcmp(o->name, name) == 0)
+        if (strcmp(o->name, name) == 0 || (o->letter && strcmp(o->letter, name) == 0))
             return o;
     return NULL;
 }
