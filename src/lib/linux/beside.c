@@ -10,7 +10,8 @@
 
 int program_beside(const char *name, char *out, size_t size, struct err *err)
 {
-    /* Beside us; installed, bin/brig and libexec/brig/NAME; built, cmd/cli/brig and cmd/NAME/NAME. */
+    /* Beside us; installed, bin/brig and libexec/brig/NAME; built, cmd/cli/brig and cmd/NAME/NAME.
+     */
     static const struct {
         const char *folder;
         bool named; /* in a folder named like the program */

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cmd/image/worker.h"
+
+#include "lib/base/io.h"
+#include "lib/base/limits.h"
+#include "lib/image/wire.h"
+
+#include <curl/curl.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <locale.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+static const struct {
+    const char *name;
+    int (*run)(struct job *job, struct err *err);
+} requests[] = {
+    {"pull",   run_pull  },
+    {"import", run_import},
+    {"export", run_export},
+    {"verify", run_verify},
+    {"sweep",  run_sweep },
+};
+
+int job_in_time(const struct job *job, struct err *err)
+{
+    if (clock_us() < job->deadline_us)
+        return 0;
+    return err_set(err, ERR_TIMEOUT, "not finished in time; --timeout gives it longer");
+}
+
+const char *request_text(struct job *job, const char *key)
+{
+    struct str text = {NULL, 0};
+
+    return json_is_text(json_get(job->request, key), &text) ? arena_text(&job->mem, text) : NULL;
+}
+
+bool request_flag(const struct job *job, const char *key)
+{
+    bool flag = false;
+
+    return json_is_bool(json_get(job->request, key), &flag) && flag;
+}
+
+uint64_t request_number(const struct job *job, const char *key)
+{
+    int64_t n = 0;
+
+    return json_is_int(json_get(job->request, key), &n) && n > 0 ? (uint64_t)n : 0;
+}
+
+static int read_request(struct job *job, struct err *err)
+{
+    AUTO_BUF struct buf text = BUF(IMAGE_REQUEST_MAX);
+    struct mark where;
+
+    if (read_all(IMAGE_FD_REQUEST, &text, err) < 0)
+        return -1;
+    return json_parse(&job->mem, buf_str(&text), &job->request, &where, err);
+}
+
+static int open_folder(int at, const char *name, int *out, struct err *err)
+{
+    if (mkdirat(at, name, 0700) < 0 && errno != EEXIST)
+        return err_os(err, "creating %s in the image store", name);
+    *out = openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    return *out < 0 ? err_os(err, "opening %s in the image store", name) : 0;
+}
+
+static int open_store(struct job *job, struct err *err)
+{
+    AUTO_FD int blobs = -1;
+
+    job->content_fd = IMAGE_FD_CONTENT;
+    if (open_folder(job->content_fd, "blobs", &blobs, err) < 0 ||
+        open_folder(blobs, "sha256", &job->blobs_fd, err) < 0 ||
+        open_folder(job->content_fd, "layers", &job->layers_fd, err) < 0)
+        return -1;
+    return open_folder(job->content_fd, "temp", &job->temp_fd, err);
+}
+
+static int run(struct job *job, struct err *err)
+{
+    const char *name;
+
+    if (read_request(job, err) < 0)
+        return err_in(err, "request");
+    job->deadline_us = clock_us() + request_number(job, "timeout_ms") * 1000U;
+    if (become((uid_t)request_number(job, "uid"), (gid_t)request_number(job, "gid"), err) < 0)
+        return -1;
+    if ((uint64_t)getppid() != request_number(job, "parent"))
+        return err_set(err, ERR_UNAVAILABLE, "brig is gone");
+    /* Before the walls: both read files of the system once. Names in archives are UTF-8. */
+    if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK || !setlocale(LC_CTYPE, "C.UTF-8"))
+        return err_set(err, ERR_UNAVAILABLE, "libcurl or the locale C.UTF-8 cannot be used");
+    (void)umask(0);
+    if (confine(IMAGE_FD_CONTENT, err) < 0 || open_store(job, err) < 0)
+        return -1;
+    name = request_text(job, "do");
+    for (size_t i = 0; name && i < COUNT(requests); i++)
+        if (strcmp(requests[i].name, name) == 0)
+            return requests[i].run(job, err);
+    return err_set(err, ERR_INTERNAL, "unknown request");
+}
+
+int main(void)
+{
+    struct job job = {.mem = ARENA(IMAGE_MEMORY_MAX), .blobs_fd = -1, .layers_fd = -1};
+    struct err err;
+
+    if (close_range(IMAGE_FD_REQUEST, IMAGE_FD_END - 1, CLOSE_RANGE_CLOEXEC) < 0 ||
+        fcntl(IMAGE_FD_EXTRA, F_GETFD) < 0) {
+        (void)fprintf(stderr, "image is started by brig, not by hand\n");
+        return 64;
+    }
+    (void)signal(SIGPIPE, SIG_IGN);
+    (void)signal(SIGXFSZ, SIG_IGN); /* the write fails instead */
+    if (run(&job, &err) == 0)
+        return 0;
+    event_failed(&err);
+    return 1;
+}
