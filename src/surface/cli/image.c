@@ -1,0 +1,381 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* brig image pull|import|list|show|remove|export|verify: what sandboxes can stand on. */
+
+#include "surface/cli/commands.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "lib/base/clock.h"
+#include "lib/base/io.h"
+#include "lib/base/limits.h"
+#include "lib/image/image.h"
+#include "lib/json/json.h"
+#include "lib/linux/sandbox-ids.h"
+
+#define PULL_TIMEOUT_MS (30ULL * 60 * 1000)
+#define IMPORT_TIMEOUT_MS (60ULL * 60 * 1000)
+#define STALL_MS (30ULL * 1000)
+#define PASSWORD_MAX 4096
+#define PROGRESS_AFTER_US 1000000U
+#define SHORT_DIGEST 19 /* "sha256:" and 12 digits */
+
+static int open_store(struct invocation *inv, struct image_store **out, struct err *err)
+{
+    struct sandbox_ids ids;
+    const char *dir = NULL;
+
+    if (sandbox_ids(&ids, err) < 0 || cli_state(inv, &dir, err) < 0)
+        return -1;
+    return image_store_open(dir, &(struct image_owner){ids.uid, ids.gid}, out, err);
+}
+
+/* ---- progress ---- */
+
+struct progress_line {
+    struct invocation *inv;
+    uint64_t began_us;
+    bool wanted; /* somebody is watching */
+    bool shown;
+};
+
+static void show_progress(void *context, const char *what, uint64_t done, uint64_t total)
+{
+    struct progress_line *line = context;
+
+    if (!line->wanted || clock_us() - line->began_us < PROGRESS_AFTER_US)
+        return;
+    line->shown = true;
+    (void)fprintf(line->inv->err, "\r\033[K%.60s  %.1f MiB", what, (double)done / (double)MIB);
+    if (total)
+        (void)fprintf(line->inv->err, " of %.1f MiB, %u%%", (double)total / (double)MIB,
+                      (unsigned)((double)done * 100.0 / (double)total));
+    (void)fflush(line->inv->err);
+}
+
+static struct image_progress progress_begin(struct invocation *inv, struct progress_line *line)
+{
+    *line = (struct progress_line){inv, clock_us(), !inv->json && isatty(fileno(inv->err)), false};
+    return (struct image_progress){show_progress, line};
+}
+
+static void progress_end(const struct progress_line *line)
+{
+    if (line->shown)
+        (void)fprintf(line->inv->err, "\r\033[K");
+}
+
+/* ---- showing ---- */
+
+static uint64_t image_bytes(const struct image *image)
+{
+    uint64_t sum = 0;
+
+    for (size_t i = 0; i < image->layer_n; i++)
+        sum += image->layers[i].bytes;
+    return sum;
+}
+
+static struct json *words_json(struct arena *mem, const struct words *words)
+{
+    struct json *list = json_array(mem);
+
+    for (size_t i = 0; i < words->n; i++)
+        json_push(list, json_text(mem, str_of(words->v[i])));
+    return list;
+}
+
+static struct json *layer_json(struct arena *mem, const struct image_layer *layer)
+{
+    struct json *item = json_object(mem);
+
+    json_put_text(mem, item, "diff_id", layer->diff_id);
+    json_put_text(mem, item, "blob", layer->blob);
+    json_put_text(mem, item, "media_type", layer->media_type);
+    json_put_int(mem, item, "blob_bytes", (int64_t)layer->blob_bytes);
+    json_put_text(mem, item, "seal", layer->seal);
+    json_put_int(mem, item, "bytes", (int64_t)layer->bytes);
+    json_put_int(mem, item, "entries", (int64_t)layer->entries);
+    json_put_int(mem, item, "left_out", (int64_t)layer->left_out);
+    return item;
+}
+
+static struct json *image_json(struct arena *mem, const struct image *image)
+{
+    struct json *root = json_object(mem), *layers = json_array(mem);
+
+    json_put(root, "names", words_json(mem, &image->names));
+    json_put_text(mem, root, "image_digest", image->digest);
+    json_put_text(mem, root, "config_digest", image->config);
+    if (*image->index)
+        json_put_text(mem, root, "index_digest", image->index);
+    json_put_text(mem, root, "media_type", image->media_type);
+    json_put_text(mem, root, "os", "linux");
+    json_put_text(mem, root, "architecture", image->architecture);
+    json_put_text(mem, root, "added", image->added);
+    json_put_int(mem, root, "bytes", (int64_t)image_bytes(image));
+    json_put(root, "env", words_json(mem, &image->env));
+    json_put(root, "entrypoint", words_json(mem, &image->entrypoint));
+    json_put(root, "command", words_json(mem, &image->command));
+    json_put_text(mem, root, "workdir", image->workdir);
+    json_put_text(mem, root, "user", image->user);
+    for (size_t i = 0; i < image->layer_n; i++)
+        json_push(layers, layer_json(mem, &image->layers[i]));
+    json_put(root, "layers", layers);
+    return root;
+}
+
+/* Texts of an image are a stranger's: a terminal must not be steered by them. */
+static void put_field(struct invocation *inv, const char *title, const char *text)
+{
+    AUTO_BUF struct buf shown = BUF(8 * IMAGE_RECORD_MAX);
+    struct err ignored;
+
+    if (*text && text_escape(str_of(text), &shown, &ignored) == 0)
+        (void)fprintf(inv->out, "%-13s %s\n", title, buf_text(&shown));
+}
+
+static void put_words(struct invocation *inv, const char *title, const struct words *words)
+{
+    for (size_t i = 0; i < words->n; i++)
+        put_field(inv, i ? "" : title, words->v[i]);
+}
+
+static int print_image(struct invocation *inv, const struct image *image)
+{
+    if (inv->json)
+        return cli_json(inv, image_json(&inv->mem, image));
+    put_words(inv, "name", &image->names);
+    put_field(inv, "digest", image->digest);
+    put_field(inv, "configuration", image->config);
+    put_field(inv, "architecture", image->architecture);
+    put_field(inv, "added", image->added);
+    put_words(inv, "environment", &image->env);
+    put_words(inv, "entrypoint", &image->entrypoint);
+    put_words(inv, "command", &image->command);
+    put_field(inv, "directory", image->workdir);
+    put_field(inv, "user", image->user);
+    for (size_t i = 0; i < image->layer_n; i++)
+        (void)fprintf(inv->out, "%-13s %s  %.1f MiB, %llu entries\n", i ? "" : "layers",
+                      image->layers[i].diff_id, (double)image->layers[i].bytes / (double)MIB,
+                      (unsigned long long)image->layers[i].entries);
+    return 0;
+}
+
+/* One line a name: what a person wants to see of it at once. */
+static void print_line(struct invocation *inv, const struct image *image, const char *name)
+{
+    (void)fprintf(inv->out, "%-50s  %.*s  %9.1f MiB  %s\n", name, SHORT_DIGEST, image->digest,
+                  (double)image_bytes(image) / (double)MIB, image->added);
+}
+
+static int print_added(struct invocation *inv, const struct image *image)
+{
+    uint64_t left_out = 0;
+
+    if (inv->json)
+        return cli_json(inv, image_json(&inv->mem, image));
+    for (size_t i = 0; i < image->layer_n; i++)
+        left_out += image->layers[i].left_out;
+    (void)fprintf(inv->out, "%s\n", image->digest);
+    if (left_out)
+        (void)fprintf(inv->err, "%s: left out %llu device nodes, pipes or sockets\n", inv->program,
+                      (unsigned long long)left_out);
+    return 0;
+}
+
+/* ---- pull ---- */
+
+/* The first line of standard input, without its end. */
+static int read_password(struct invocation *inv, const char **out, struct err *err)
+{
+    AUTO_BUF struct buf text = BUF(PASSWORD_MAX);
+    struct str line;
+
+    if (read_all(STDIN_FILENO, &text, err) < 0)
+        return err_in(err, "password on standard input");
+    line = buf_str(&text);
+    line = str_cut(&line, '\n');
+    if (line.n && line.p[line.n - 1] == '\r')
+        line.n--;
+    if (!line.n)
+        return err_set(err, ERR_INVALID, "--password-stdin: standard input is empty");
+    *out = arena_text(&inv->mem, line);
+    return 0;
+}
+
+static int pull_request(struct invocation *inv, struct image_pull *pull, struct err *err)
+{
+    uint64_t timeout = option_number(inv, "--timeout"), stall = option_number(inv, "--stall");
+
+    pull->username = option_text(inv, "--username");
+    pull->password = getenv("BRIG_REGISTRY_PASSWORD");
+    pull->ca_file = getenv("BRIG_REGISTRY_CA");
+    pull->insecure_http = option_flag(inv, "--insecure-http");
+    pull->skip_devices = option_flag(inv, "--skip-devices");
+    pull->timeout_ms = timeout ? timeout : PULL_TIMEOUT_MS;
+    pull->stall_ms = stall ? stall : STALL_MS;
+    if (!pull->username)
+        pull->username = getenv("BRIG_REGISTRY_USER");
+    if (option_flag(inv, "--password-stdin") && read_password(inv, &pull->password, err) < 0)
+        return -1;
+    if (pull->username && !pull->password)
+        return err_set(err, ERR_INVALID,
+                       "a user name without a password: set BRIG_REGISTRY_PASSWORD or use "
+                       "--password-stdin");
+    if (pull->ca_file && !*pull->ca_file)
+        pull->ca_file = NULL;
+    return image_ref_parse(&inv->mem, str_of(inv->operands.v[0]), &pull->ref, err);
+}
+
+int run_image_pull(struct invocation *inv)
+{
+    AUTO(image_store) struct image_store *store = NULL;
+    struct image_pull pull = {0};
+    struct progress_line line;
+    struct image_progress progress = progress_begin(inv, &line);
+    struct image image;
+    struct err err;
+    int failed;
+
+    if (pull_request(inv, &pull, &err) < 0 || open_store(inv, &store, &err) < 0)
+        return cli_error(inv, &err);
+    failed = image_pull(store, &inv->mem, &pull, &progress, &image, &err);
+    progress_end(&line);
+    return failed ? cli_error(inv, &err) : print_added(inv, &image);
+}
+
+/* ---- import, export, verify ---- */
+
+int run_image_import(struct invocation *inv)
+{
+    AUTO(image_store) struct image_store *store = NULL;
+    uint64_t timeout = option_number(inv, "--timeout");
+    struct image_import import = {
+        .path = inv->operands.v[0],
+        .name = option_text(inv, "--name"),
+        .skip_devices = option_flag(inv, "--skip-devices"),
+        .timeout_ms = timeout ? timeout : IMPORT_TIMEOUT_MS,
+    };
+    struct progress_line line;
+    struct image_progress progress = progress_begin(inv, &line);
+    struct image image;
+    struct err err;
+    int failed;
+
+    if (open_store(inv, &store, &err) < 0)
+        return cli_error(inv, &err);
+    failed = image_import(store, &inv->mem, &import, &progress, &image, &err);
+    progress_end(&line);
+    return failed ? cli_error(inv, &err) : print_added(inv, &image);
+}
+
+/* Both read an image whole; output names where to, or is NULL. */
+static int read_whole(struct invocation *inv, const char *output)
+{
+    AUTO(image_store) struct image_store *store = NULL;
+    struct json *answer = json_object(&inv->mem);
+    struct progress_line line;
+    struct image_progress progress = progress_begin(inv, &line);
+    struct image image;
+    struct err err;
+    int failed;
+
+    if (open_store(inv, &store, &err) < 0 ||
+        image_find(store, &inv->mem, inv->operands.v[0], &image, &err) < 0)
+        return cli_error(inv, &err);
+    failed = output ? image_export(store, &image, output, &progress, &err)
+                    : image_verify(store, &image, &progress, &err);
+    progress_end(&line);
+    if (failed)
+        return cli_error(inv, &err);
+    json_put_text(&inv->mem, answer, "image_digest", image.digest);
+    if (output)
+        json_put_bytes(&inv->mem, answer, "output", str_of(output));
+    else
+        json_put_bool(&inv->mem, answer, "intact", true);
+    if (inv->json)
+        return cli_json(inv, answer);
+    (void)fprintf(inv->out, "%s%s\n", image.digest,
+                  output ? "" : " is intact: every blob and every layer is what it was");
+    return 0;
+}
+
+int run_image_export(struct invocation *inv)
+{
+    const char *output = option_text(inv, "--output");
+    struct err err;
+
+    if (output)
+        return read_whole(inv, output);
+    (void)err_set(&err, ERR_INVALID, "where to? --output FILE");
+    return cli_error(inv, &err);
+}
+
+int run_image_verify(struct invocation *inv)
+{
+    return read_whole(inv, NULL);
+}
+
+/* ---- list, show, remove ---- */
+
+int run_image_list(struct invocation *inv)
+{
+    AUTO(image_store) struct image_store *store = NULL;
+    struct json *answer = json_object(&inv->mem), *list = json_array(&inv->mem);
+    struct image *images = NULL;
+    size_t n = 0;
+    struct err err;
+
+    if (open_store(inv, &store, &err) < 0 || image_list(store, &inv->mem, &images, &n, &err) < 0)
+        return cli_error(inv, &err);
+    for (size_t i = 0; i < n; i++) {
+        if (inv->json)
+            json_push(list, image_json(&inv->mem, &images[i]));
+        else if (!images[i].names.n)
+            print_line(inv, &images[i], "-");
+        for (size_t j = 0; !inv->json && j < images[i].names.n; j++)
+            print_line(inv, &images[i], images[i].names.v[j]);
+    }
+    if (!inv->json)
+        return 0;
+    json_put(answer, "images", list);
+    return cli_json(inv, answer);
+}
+
+int run_image_show(struct invocation *inv)
+{
+    AUTO(image_store) struct image_store *store = NULL;
+    struct image image;
+    struct err err;
+
+    if (open_store(inv, &store, &err) < 0 ||
+        image_find(store, &inv->mem, inv->operands.v[0], &image, &err) < 0)
+        return cli_error(inv, &err);
+    return print_image(inv, &image);
+}
+
+int run_image_remove(struct invocation *inv)
+{
+    AUTO(image_store) struct image_store *store = NULL;
+    struct json *answer = json_object(&inv->mem);
+    bool freed = false;
+    struct err err;
+
+    if (open_store(inv, &store, &err) < 0 ||
+        image_remove(store, inv->operands.v[0], &freed, &err) < 0)
+        return cli_error(inv, &err);
+    if (inv->json) {
+        json_put_bytes(&inv->mem, answer, "removed", str_of(inv->operands.v[0]));
+        json_put_bool(&inv->mem, answer, "freed", freed);
+        return cli_json(inv, answer);
+    }
+    if (!freed)
+        (void)fprintf(inv->err,
+                      "%s: the store is in use; the space is freed by the next pull, "
+                      "import or remove\n",
+                      inv->program);
+    return 0;
+}
