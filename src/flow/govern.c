@@ -79,8 +79,11 @@ int govern_open(const struct govern_config *config, struct govern **out, struct 
 
     govern->policy = config->policy;
     govern->state_dir = xstrdup(config->state_dir);
-    if (equip_open(config->state_dir, config->profile_path, &govern->equip, err) < 0 ||
-        execute_open(config->state_dir, &govern->execute, err) < 0)
+    if (config->profile_path
+            ? equip_open(config->state_dir, config->profile_path, &govern->equip, err) < 0
+            : equip_open_with(config->state_dir, config->profile_text, &govern->equip, err) < 0)
+        return -1;
+    if (execute_open(config->state_dir, &govern->execute, err) < 0)
         return -1;
     if (execute_sweep(govern->execute, on_dead, govern, err) < 0)
         return err_in(err, "clearing up after an earlier run");
@@ -342,6 +345,10 @@ int govern_change(struct govern *govern, const struct request *request, struct r
     if (execute_change(govern->execute, run, &failure) < 0) {
         run->outcome.reason = REASON_SANDBOX_FAILED;
         run->outcome.failure = arena_text(&run->mem, str_of(failure.text));
+    } else if (request->kind == ACTION_DESTROY &&
+               record_abandoned(govern->record, run->sandbox_id, err) < 0 &&
+               err->code != ERR_NOT_FOUND) {
+        return err_in(err, "the sandbox is gone; the end of its making could not be recorded");
     }
     return conclude(govern, run, err);
 }

@@ -39,6 +39,8 @@
     X(LIMIT_DISK, "LIMIT_DISK", "the disk limit ended it")                                         \
     X(LIMIT_INODES, "LIMIT_INODES", "the file count limit ended it")                               \
     X(CANCELLED, "CANCELLED", "the caller cancelled it")                                           \
+    X(SANDBOX_CREATE, "SANDBOX_CREATE",                                                            \
+      "making a sandbox runs nothing; each of its commands is decided by itself")                  \
     X(SANDBOX_UNKNOWN, "SANDBOX_UNKNOWN", "there is no such sandbox")                              \
     X(SANDBOX_DRIFT, "SANDBOX_DRIFT", "the sandbox is not what would be made today")               \
     X(SANDBOX_PAUSED, "SANDBOX_PAUSED", "the sandbox is paused")                                   \

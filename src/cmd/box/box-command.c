@@ -51,9 +51,10 @@ static const char *search_path(char *const *env)
 }
 
 /* A terminal of the sandbox's own; the caller gets our end of it and relays. */
-static int open_terminal(struct command *command, struct err *err)
+static int open_terminal(const struct box_plan *plan, struct command *command, struct err *err)
 {
     static char path[64];
+    struct winsize size = {.ws_row = plan->tty_rows, .ws_col = plan->tty_columns};
     int unlock = 0;
     unsigned number = 0;
 
@@ -61,6 +62,8 @@ static int open_terminal(struct command *command, struct err *err)
     if (command->tty_fd < 0 || ioctl(command->tty_fd, TIOCSPTLCK, &unlock) < 0 ||
         ioctl(command->tty_fd, TIOCGPTN, &number) < 0)
         return err_os(err, "opening a terminal");
+    /* Before anybody can look; later changes come from the caller. */
+    (void)ioctl(command->tty_fd, TIOCSWINSZ, &size);
     (void)snprintf(path, sizeof path, "/dev/pts/%u", number);
     command->tty_path = path;
     return fd_send(BOX_FD_INSIDE, command->tty_fd, err);
@@ -198,7 +201,7 @@ static int wait_for_end(const struct command *command, int signals_fd, struct er
             if (got <= 0)
                 return got < 0 ? -1 : err_set(err, ERR_UNAVAILABLE, "the caller is gone");
             if (!obey(command, &message))
-                return 0;
+                return 1;
         }
     }
     message = (struct box_message){.kind = BOX_EXITED,
@@ -225,7 +228,7 @@ int command_run(const struct box_plan *plan, struct err *err)
     signals_fd = signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK);
     if (signals_fd < 0)
         return err_os(err, "preparing to wait for the command");
-    if (plan->tty && open_terminal(&command, err) < 0)
+    if (plan->tty && open_terminal(plan, &command, err) < 0)
         return -1;
     started.err.os = spawn(&command);
     if (started.err.os)

@@ -75,7 +75,7 @@ static NORETURN void be_inside(struct box *box)
         (void)close(box->plan->control_fd);
     if (steps_run(box, &err) == 0 && report_send(box, &err) == 0 &&
         command_wait_for_release(&err) == 0 &&
-        (box->plan->execs_fd >= 0 ? serve_run(box, &err) : command_run(box->plan, &err)) == 0)
+        (box->plan->execs_fd >= 0 ? serve_run(box, &err) : command_run(box->plan, &err)) >= 0)
         _exit(0);
     failed.err = err;
     _exit(message_send(BOX_FD_INSIDE, &failed, &err) < 0 ? 2 : 1);

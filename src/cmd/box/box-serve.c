@@ -2,8 +2,9 @@
 
 /* PID 1 of a kept sandbox. Commands arrive as connections; each gets a keeper, a child of ours
  * that takes the command's plan and streams, starts it, tells its caller how it went, and ends
- * what it left behind unless told otherwise. A keeper adopts the orphans of its command, so "what
- * it left behind" is exactly its own children.
+ * what it left behind. A keeper adopts the orphans of its command, so "what it left behind" is
+ * exactly its own children. Told to leave them, it stays with them until the last has ended: so
+ * a child of PID 1 that is no keeper has lost its own, and ends.
  *
  * The walls stand already; all of this happens inside them. A command that kills its keeper harms
  * its own caller's answer and nobody else. */
@@ -27,6 +28,8 @@
 
 #define LEFTOVERS_WAIT_US 2000000U
 #define REQUEST_WAIT_MS 30000
+#define KEEPERS_MAX 1024
+#define CHILDREN_TEXT_MAX 16384
 
 enum { PASSED_PLAN, PASSED_IN, PASSED_OUT, PASSED_ERR, PASSED_COUNT };
 
@@ -57,10 +60,18 @@ static int enter_workdir(const char *path, struct err *err)
     return 0;
 }
 
-static void kill_children(void)
+static bool is_among(long pid, const pid_t *spared, size_t n)
 {
+    for (size_t i = 0; i < n; i++)
+        if (spared[i] == pid)
+            return true;
+    return false;
+}
+
+static void kill_children_but(const pid_t *spared, size_t spared_n)
+{
+    static char text[CHILDREN_TEXT_MAX];
     char path[64];
-    char text[4096];
     ssize_t n;
     int fd;
 
@@ -77,7 +88,7 @@ static void kill_children(void)
 
         if (end == at)
             return;
-        if (pid > 1)
+        if (pid > 1 && !is_among(pid, spared, spared_n))
             (void)kill((pid_t)pid, SIGKILL);
     }
 }
@@ -88,13 +99,21 @@ static void end_leftovers(void)
     uint64_t give_up_us = clock_us() + LEFTOVERS_WAIT_US;
 
     while (clock_us() < give_up_us) {
-        kill_children();
+        kill_children_but(NULL, 0);
         while (waitpid(-1, NULL, WNOHANG) > 0)
             continue;
         if (waitpid(-1, NULL, WNOHANG) < 0 && errno == ECHILD)
             return;
         (void)poll(NULL, 0, 1);
     }
+}
+
+/* The caller has its answer; what it wanted to stay needs somebody to belong to. */
+static void stay_with_children(void)
+{
+    (void)close(BOX_FD_INSIDE);
+    while (waitpid(-1, NULL, 0) > 0 || errno == EINTR)
+        continue;
 }
 
 static int run_passed(const int *fds, struct err *err)
@@ -113,7 +132,9 @@ static int run_passed(const int *fds, struct err *err)
     failed = command_run(plan, err);
     if (failed || !plan->keep_background)
         end_leftovers();
-    return failed;
+    else
+        stay_with_children();
+    return failed < 0 ? -1 : 0;
 }
 
 /* Reports as often as asked, then runs one command. */
@@ -162,15 +183,42 @@ static NORETURN void be_keeper(const struct box *box, int fd)
 
 /* ---- PID 1 ---- */
 
-static void start_keeper(const struct box *box)
+struct keepers {
+    pid_t pids[KEEPERS_MAX];
+    size_t n;
+};
+
+static void start_keeper(const struct box *box, struct keepers *keepers)
 {
     int fd = accept4(box->plan->execs_fd, NULL, NULL, SOCK_CLOEXEC);
+    pid_t pid;
 
     if (fd < 0)
         return; /* whoever it was is gone */
-    if (fork() == 0)
+    pid = keepers->n < KEEPERS_MAX ? fork() : -1;
+    if (pid == 0)
         be_keeper(box, fd);
-    (void)close(fd); /* a failed fork shows as a closed connection */
+    if (pid > 0)
+        keepers->pids[keepers->n++] = pid;
+    (void)close(fd); /* none of it shows as a closed connection */
+}
+
+/* Ends of children wake us, so those whom an orphan's end makes ours are met the next time. */
+static void reap(struct keepers *keepers)
+{
+    bool reaped = false;
+    pid_t pid;
+
+    while ((pid = waitpid(-1, NULL, WNOHANG)) > 0) {
+        reaped = true;
+        for (size_t i = 0; i < keepers->n; i++)
+            if (keepers->pids[i] == pid) {
+                keepers->pids[i] = keepers->pids[--keepers->n];
+                break;
+            }
+    }
+    if (reaped)
+        kill_children_but(keepers->pids, keepers->n);
 }
 
 /* Everybody but us, in one call that no fork can slip through. */
@@ -194,6 +242,7 @@ int serve_run(const struct box *box, struct err *err)
         {.fd = box->sync_fd,        .events = POLLIN},
         {.fd = -1,                  .events = POLLIN},
     };
+    static struct keepers keepers;
     struct box_message serving = {.kind = BOX_STARTED};
     sigset_t child;
 
@@ -214,10 +263,9 @@ int serve_run(const struct box *box, struct err *err)
             return err_os(err, "waiting for commands");
         if (polled[2].revents)
             (void)!read(polled[2].fd, &info, sizeof info); /* only wakes us */
-        while (waitpid(-1, NULL, WNOHANG) > 0)
-            continue;
+        reap(&keepers);
         if (polled[0].revents)
-            start_keeper(box);
+            start_keeper(box, &keepers);
         if (polled[1].revents && !on_order(box->sync_fd))
             return 0; /* the supervisor is gone, and we with it */
     }

@@ -52,7 +52,7 @@ int steps_run(struct box *box, struct err *err) MUST_CHECK;
 int report_send(const struct box *box, struct err *err) MUST_CHECK;
 
 /* box-command.c: runs what a plan says with our 0, 1 and 2 and tells BOX_FD_INSIDE about it;
- * returns when it has ended. */
+ * returns when it has ended, 1 when it is to be ended. */
 int command_wait_for_release(struct err *err) MUST_CHECK;
 int command_run(const struct box_plan *plan, struct err *err) MUST_CHECK;
 

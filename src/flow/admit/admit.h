@@ -16,8 +16,9 @@ struct request {
     const char *verb; /* FILES: what to do with path, and with other if there are two */
     const char *path;
     const char *other;
-    uint16_t port;           /* PORT: inside */
-    const char *policy_text; /* CREATE: the policy it lives under; NULL: the built-in one */
+    uint16_t port;            /* PORT: inside */
+    const char *policy_text;  /* CREATE: the policy it lives under; NULL: the built-in one */
+    const char *profile_text; /* CREATE: the profile it was planned with, or NULL */
     const char *principal;
     const char *tenant;
     const char *provider;

@@ -2,7 +2,7 @@
 
 /* What a kept sandbox was made from, as canonical JSON:
  *
- *     made      image, env, mounts, workdir, limits, provider, network, policy: what it is
+ *     made      image, env, mounts, workdir, limits, provider, network, policy, profile: what it is
  *     id, created_at, principal, tenant, name, labels, lifetime: whose and for how long
  *     config_hash, policy_hash, image_digest, preimage_hash: what it was planned to be
  *
@@ -54,6 +54,8 @@ static int made_object(struct arena *mem, const struct request *request, const s
     json_put_bool(mem, made, "network_policy", request->network_policy);
     if (request->policy_text)
         json_put_text(mem, made, "policy", request->policy_text);
+    if (request->profile_text)
+        json_put_text(mem, made, "profile", request->profile_text);
     json_put_text(mem, made, "provider", request->provider);
     if (request->workdir)
         json_put_text(mem, made, "workdir", request->workdir);
@@ -158,6 +160,7 @@ static void take_request(struct arena *mem, const struct json *root, struct requ
         .mounts = take_words(mem, made, "mounts"),
         .workdir = take_text(mem, made, "workdir"),
         .policy_text = take_text(mem, made, "policy"),
+        .profile_text = take_text(mem, made, "profile"),
     };
     out->lifetime = (struct lifetime){.ttl_ms = take_number(life, "ttl_ms"),
                                       .idle_ms = take_number(life, "idle_ms"),

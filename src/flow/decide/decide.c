@@ -404,7 +404,10 @@ int decide_run(const struct policy *policy, struct run *run, struct err *err)
     if (!is_well_formed(&run->action))
         return err_set(err, ERR_INVALID, "deciding: there is no command");
 
-    run->verdict = judge_action(policy, run);
+    /* A sandbox that is made runs nothing; rules meet its commands, one by one. */
+    run->verdict = run->action.kind == ACTION_CREATE
+                       ? (struct verdict){.kind = VERDICT_ALLOW, .reason = REASON_SANDBOX_CREATE}
+                       : judge_action(policy, run);
     if (run->demand.not_enforceable && run->verdict.kind != VERDICT_DENY)
         run->verdict = (struct verdict){.kind = VERDICT_DENY,
                                         .reason = REASON_POLICY_NOT_ENFORCEABLE,

@@ -23,6 +23,21 @@ int equip_open(const char *state_dir, const char *profile_path, struct equip **o
     return 0;
 }
 
+int equip_open_with(const char *state_dir, const char *profile_text, struct equip **out,
+                    struct err *err)
+{
+    AUTO(equip) struct equip *equip = NULL;
+    struct mark where;
+
+    if (equip_open(state_dir, NULL, &equip, err) < 0)
+        return -1;
+    if (profile_text &&
+        profile_parse(&equip->mem, str_of(profile_text), &equip->profile, &where, err) < 0)
+        return err_in(err, "the profile of the sandbox");
+    *out = TAKE(equip);
+    return 0;
+}
+
 void equip_free(struct equip *equip)
 {
     if (!equip)

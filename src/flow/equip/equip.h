@@ -12,6 +12,9 @@ struct equip;
 /* The profile is optional; a bad one is an error here, before any run. */
 int equip_open(const char *state_dir, const char *profile_path, struct equip **out,
                struct err *err) MUST_CHECK;
+/* The same with a profile that was read before; NULL: none. */
+int equip_open_with(const char *state_dir, const char *profile_text, struct equip **out,
+                    struct err *err) MUST_CHECK;
 void equip_free(struct equip *equip);
 AUTO_TYPE(equip)
 

@@ -103,7 +103,8 @@ struct box_plan {
     uint8_t started_by_root;
     uint8_t tty;
     uint8_t keep_background;
-    uint8_t pad[5];
+    uint16_t tty_rows, tty_columns; /* of the caller's terminal; 0: it has none */
+    uint8_t pad[1];
 };
 
 /* A command for a kept sandbox is a plan of its own, of which only argv, env, workdir, tty and

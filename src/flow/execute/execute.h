@@ -58,6 +58,7 @@ int execute_sweep(struct execute *execute,
 
 /* Kept sandboxes. An id without a living sandbox is ERR_NOT_FOUND everywhere. */
 struct kept_state {
+    int pid; /* its PID 1, as this machine sees it */
     bool paused;
     uint64_t left_ms; /* UINT64_MAX: no end set */
     uint64_t processes;

@@ -6,6 +6,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
@@ -16,6 +17,8 @@
 
 #define BACKLOG 64
 #define ANSWER_WAIT_S 5
+#define ENDING_TRIES 100U
+#define ENDING_PAUSE_MS 2
 
 /* A socket's path has 108 bytes, a state directory may have more: go through its descriptor. */
 static int socket_address(const char *dir, const char *name, int *dir_fd, struct sockaddr_un *out,
@@ -103,6 +106,23 @@ int kept_open(const struct execute *execute, const char *id, char run_dir[RUN_DI
     return 0;
 }
 
+/* No answer from one that has ended since we found it is no failure of its. Whoever clears up
+ * behind it holds its lock for a moment. */
+static int no_answer(const char *run_dir, struct err *err)
+{
+    bool silent = errno == EAGAIN || errno == EWOULDBLOCK;
+    char lock[RUN_DIR_BYTES + 16];
+
+    (void)snprintf(lock, sizeof lock, "%s.lock", run_dir);
+    for (unsigned tries = silent ? 1 : ENDING_TRIES; tries > 0; tries--) {
+        if (!is_held(lock))
+            return err_set(err, ERR_NOT_FOUND, "there is no sandbox %s; it has just ended",
+                           strrchr(run_dir, '/') + 1);
+        (void)poll(NULL, 0, ENDING_PAUSE_MS);
+    }
+    return err_set(err, ERR_UNAVAILABLE, "the sandbox does not answer");
+}
+
 int kept_order(const char *run_dir, const struct box_message *order, struct box_message *answer,
                struct err *err)
 {
@@ -110,11 +130,13 @@ int kept_order(const char *run_dir, const struct box_message *order, struct box_
     struct timeval patience = {.tv_sec = ANSWER_WAIT_S};
 
     if (kept_connect(run_dir, "control", &fd, err) < 0)
-        return -1;
+        return no_answer(run_dir, err);
     if (setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience) < 0 ||
-        send(fd, order, sizeof *order, MSG_NOSIGNAL) != (ssize_t)sizeof *order ||
-        recv(fd, answer, sizeof *answer, 0) != (ssize_t)sizeof *answer)
-        return err_set(err, ERR_UNAVAILABLE, "the sandbox does not answer");
+        send(fd, order, sizeof *order, MSG_NOSIGNAL) != (ssize_t)sizeof *order)
+        return no_answer(run_dir, err);
+    errno = 0; /* the end of the connection is none */
+    if (recv(fd, answer, sizeof *answer, 0) != (ssize_t)sizeof *answer)
+        return no_answer(run_dir, err);
     if (answer->kind != BOX_FAILED)
         return 0;
     *err = answer->err;
@@ -150,6 +172,7 @@ int execute_kept_state(struct execute *execute, const char *id, struct kept_stat
     if (kept_open(execute, id, run_dir, err) < 0 || kept_order(run_dir, &order, &answer, err) < 0)
         return -1;
     *out = (struct kept_state){
+        .pid = answer.pid,
         .paused = answer.status == 1,
         .left_ms = answer.value,
         .processes = answer.processes,

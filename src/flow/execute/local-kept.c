@@ -66,7 +66,8 @@ int joined_begin(struct execute *execute, struct run *run, struct local *local, 
     struct box_message answer;
 
     local->joined = true;
-    if (kept_open(execute, run->action.sandbox, local->run_dir, err) < 0 ||
+    if (exec_lock_make(execute, run, local, err) < 0 ||
+        kept_open(execute, run->action.sandbox, local->run_dir, err) < 0 ||
         kept_order(local->run_dir, &order, &answer, err) < 0)
         return -1;
     if (answer.status == 1)
@@ -132,9 +133,16 @@ int local_change(struct execute *execute, struct run *run, struct err *err)
     char run_dir[RUN_DIR_BYTES];
     uint64_t began_us = clock_us();
 
+    bool destroys = run->action.kind == ACTION_DESTROY;
+
     if (kept_open(execute, run->action.sandbox, run_dir, err) < 0 ||
-        kept_order(run_dir, &order, &answer, err) < 0 ||
-        (run->action.kind == ACTION_DESTROY && wait_until_gone(run_dir, err) < 0))
+        kept_order(run_dir, &order, &answer, err) < 0) {
+        /* Whoever was faster has done what was asked of us. */
+        if (!destroys || err->code != ERR_NOT_FOUND)
+            return -1;
+        answer = (struct box_message){0};
+    }
+    if (destroys && wait_until_gone(run_dir, err) < 0)
         return -1;
     run->outcome.started = run->outcome.ended = true;
     run->outcome.cpu_us = answer.cpu_us;

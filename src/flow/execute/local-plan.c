@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 
@@ -217,6 +218,17 @@ static int put_all(struct buf *block, struct run *run, struct local *local, stru
     return put_text(block, group, &plan->cgroup_name, err);
 }
 
+/* The command's terminal is as large as ours. */
+static void put_size(struct box_plan *plan)
+{
+    struct winsize size;
+
+    if (!plan->tty || ioctl(STDIN_FILENO, TIOCGWINSZ, &size) < 0)
+        return;
+    plan->tty_rows = size.ws_row;
+    plan->tty_columns = size.ws_col;
+}
+
 static int seal(const struct buf *block, int *out_fd, struct err *err)
 {
     AUTO_FD int fd = memfd_create("brig-plan", MFD_CLOEXEC | MFD_ALLOW_SEALING);
@@ -248,6 +260,7 @@ int box_plan_seal(struct run *run, struct local *local, struct handed *handed, i
         .keep_background = run->action.keep_background,
     };
 
+    put_size(&plan);
     if (buf_add(&block, &plan, sizeof plan, err) < 0 ||
         put_all(&block, run, local, handed, &plan, err) < 0)
         return err_in(err, "the plan");

@@ -119,19 +119,36 @@ static int make_lock(const char *path, int *out, struct err *err)
     return err_set(err, ERR_TIMEOUT, "%s: somebody else holds it", path);
 }
 
-int run_dir_make(const struct execute *execute, struct run *run, struct local *local,
-                 struct err *err)
+/* STATE/FOLDER/RUN with its lock taken; the folder itself is the caller's to make. */
+static int claim(const struct execute *execute, const char *folder, struct run *run,
+                 char dir[RUN_DIR_BYTES], int *lock_fd, struct err *err)
 {
-    const char *folder = run->action.kind == ACTION_CREATE ? "boxes" : "runs";
     char runs[RUN_DIR_BYTES / 2];
     char lock[RUN_DIR_BYTES + 16];
 
     (void)snprintf(runs, sizeof runs, "%s/%s", execute->state_dir, folder);
     if (mkdir(runs, 0700) < 0 && errno != EEXIST)
         return err_os(err, "creating %s", runs);
-    (void)snprintf(local->run_dir, sizeof local->run_dir, "%s/%s", runs, run->id);
-    (void)snprintf(lock, sizeof lock, "%s.lock", local->run_dir);
-    if (make_lock(lock, &local->lock_fd, err) < 0)
+    (void)snprintf(dir, RUN_DIR_BYTES, "%s/%s", runs, run->id);
+    (void)snprintf(lock, sizeof lock, "%s.lock", dir);
+    return make_lock(lock, lock_fd, err);
+}
+
+int exec_lock_make(const struct execute *execute, struct run *run, struct local *local,
+                   struct err *err)
+{
+    if (claim(execute, "runs", run, local->exec_dir, &local->lock_fd, err) < 0)
+        return -1;
+    local->cleared = true; /* there is nothing but the lock */
+    return 0;
+}
+
+int run_dir_make(const struct execute *execute, struct run *run, struct local *local,
+                 struct err *err)
+{
+    const char *folder = run->action.kind == ACTION_CREATE ? "boxes" : "runs";
+
+    if (claim(execute, folder, run, local->run_dir, &local->lock_fd, err) < 0)
         return -1;
     if (mkdir(local->run_dir, 0700) < 0)
         return err_os(err, "creating %s", local->run_dir);
@@ -193,7 +210,7 @@ void run_dir_close(struct local *local)
 {
     char lock[RUN_DIR_BYTES + 16];
 
-    (void)snprintf(lock, sizeof lock, "%s.lock", local->run_dir);
+    (void)snprintf(lock, sizeof lock, "%s.lock", local->joined ? local->exec_dir : local->run_dir);
     if (local->cleared)
         (void)unlink(lock);
     if (local->lock_fd >= 0)

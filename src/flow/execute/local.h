@@ -26,6 +26,7 @@ struct local {
     bool cleared; /* folder and cgroups are gone: the lock may go, too */
     bool stays;   /* a kept sandbox that stands: it is not ours to end */
     bool joined;  /* a command in a kept sandbox: the folder is not ours to remove */
+    char exec_dir[RUN_DIR_BYTES]; /* joined: what its lock is named after */
     pid_t outer;
     pid_t inside; /* PID 1 as the host sees it */
     int supervisor_fd;
@@ -45,6 +46,9 @@ int run_dir_make(const struct execute *execute, struct run *run, struct local *l
                  struct err *err) MUST_CHECK;
 /* The layer of that name, opening it in the run's folder at first sight; -1: it is not there. */
 int layer_fd(struct local *local, const char *name, struct err *err) MUST_CHECK;
+/* The lock of a command in a kept sandbox: found free, its Brig is dead. */
+int exec_lock_make(const struct execute *execute, struct run *run, struct local *local,
+                   struct err *err) MUST_CHECK;
 void run_dir_clear(struct local *local); /* the folder and the cgroups */
 void run_dir_close(struct local *local); /* the lock, last of all */
 void cgroup_name_of(const char *run_id, char out[CGROUP_NAME_BYTES]);

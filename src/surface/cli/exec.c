@@ -7,6 +7,7 @@
 #include "lib/json/json.h"
 #include "model/run.h"
 
+#include <string.h>
 #include <termios.h>
 #include <unistd.h>
 
@@ -116,11 +117,31 @@ static void terminal_restore(const struct raw_terminal *terminal)
         (void)tcsetattr(STDIN_FILENO, TCSANOW, &terminal->before);
 }
 
-static int run_in_kept(struct invocation *inv, struct sandbox_call *call,
-                       const struct streams *streams, struct run *run, struct err *err)
+/* What belongs to the sandbox is as it was made; what belongs to a kept one makes no sense for
+ * one that ends with its command. */
+static int check_flags(const struct invocation *inv, struct err *err)
 {
-    if (sandbox_find(inv, call->govern, inv->subject, &call->request.sandbox, err) < 0)
-        return -1;
+    static const char *const of_sandbox[] = {"--provider", "--profile", "--image",  "--policy",
+                                             "--cpu",      "--memory",  "--pids",   "--disk",
+                                             "--inodes",   "--mount",   "--network"};
+
+    for (size_t i = 0; inv->subject && i < inv->value_n; i++)
+        for (size_t j = 0; j < COUNT(of_sandbox); j++)
+            if (strcmp(inv->values[i].option->name, of_sandbox[j]) == 0)
+                return err_set(err, ERR_INVALID,
+                               "%s belongs to the sandbox, which is as it was made; make another "
+                               "one with \"%s sandbox create %s ...\"",
+                               of_sandbox[j], inv->program, of_sandbox[j]);
+    if (!inv->subject && option_flag(inv, "--keep"))
+        return err_set(err, ERR_INVALID,
+                       "--keep is for a kept sandbox; this one ends with its command");
+    return 0;
+}
+
+static int run_in_kept(struct sandbox_call *call, const struct streams *streams, struct run *run,
+                       struct err *err)
+{
+    call->request.sandbox = call->sandbox;
     return govern_exec(call->govern, &call->request, streams, run, err);
 }
 
@@ -134,6 +155,8 @@ int run_sandbox_exec(struct invocation *inv)
     int status;
     int failed;
 
+    if (check_flags(inv, &err) < 0)
+        return cli_error(inv, &err);
     if (sandbox_call_open(inv, &call, &status) < 0)
         return status;
     call.request.stdin_stream = true;
@@ -145,7 +168,7 @@ int run_sandbox_exec(struct invocation *inv)
     run_init(&run);
     if (call.request.tty)
         terminal_raw(&terminal);
-    failed = inv->subject ? run_in_kept(inv, &call, &streams, &run, &err)
+    failed = inv->subject ? run_in_kept(&call, &streams, &run, &err)
                           : govern_run(call.govern, &call.request, &streams, &run, &err);
     terminal_restore(&terminal);
     if (failed) {

@@ -47,7 +47,13 @@ static int on_candidate(void *context, const char *id, struct err *err)
 int sandbox_find(struct invocation *inv, struct govern *govern, const char *wanted,
                  const char **out, struct err *err)
 {
-    struct search search = {.inv = inv, .execute = govern_execute(govern), .wanted = wanted};
+    return sandbox_find_in(inv, govern_execute(govern), wanted, out, err);
+}
+
+int sandbox_find_in(struct invocation *inv, struct execute *execute, const char *wanted,
+                    const char **out, struct err *err)
+{
+    struct search search = {.inv = inv, .execute = execute, .wanted = wanted};
 
     if (execute_kept_each(search.execute, on_candidate, &search, err) < 0)
         return -1;
@@ -105,6 +111,7 @@ static struct json *sandbox_json(struct arena *mem, const struct config *config,
     json_put_text(mem, object, "principal", request->principal);
     json_put(object, "labels", words_json(mem, request->labels));
     json_put(object, "mounts", words_json(mem, request->mounts));
+    json_put_int(mem, object, "pid", state->pid);
     json_put_int(mem, object, "processes", (int64_t)state->processes);
     json_put_int(mem, object, "cpu_us", (int64_t)state->cpu_us);
     json_put_int(mem, object, "peak_memory_bytes", (int64_t)state->peak_memory_bytes);
@@ -159,6 +166,7 @@ static int fill_create(struct invocation *inv, struct sandbox_call *call, struct
     request->name = option_text(inv, "--name") ? option_text(inv, "--name") : "";
     request->labels = option_words(inv, "--label");
     request->policy_text = call->policy_text;
+    request->profile_text = call->profile_text;
     request->lifetime = (struct lifetime){
         .ttl_ms = ttl_ms ? ttl_ms : DEFAULT_TTL_MS,
         .idle_ms = option_number(inv, "--idle"),
@@ -260,11 +268,10 @@ int run_sandbox_show(struct invocation *inv)
 
     if (sandbox_call_open(inv, &call, &status) < 0)
         return status;
-    inv->json = true; /* one sandbox in full is an object */
-    if (sandbox_find(inv, call.govern, inv->operands.v[0], &id, &err) < 0 ||
-        print_one(inv, call.govern, id, &err) < 0)
+    if (sandbox_find(inv, call.govern, inv->operands.v[0], &id, &err) < 0)
         return cli_error(inv, &err);
-    return 0;
+    inv->json = true; /* one sandbox in full is an object */
+    return print_one(inv, call.govern, id, &err) < 0 ? cli_error(inv, &err) : 0;
 }
 
 /* ---- orders ---- */

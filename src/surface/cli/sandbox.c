@@ -67,25 +67,37 @@ static void fill_request(struct invocation *inv, struct sandbox_call *call)
             request->limits[limit_options[i].kind] = option_number(inv, limit_options[i].option);
 }
 
-/* A kept sandbox brings the policy it was made with. */
-static int open_kept_policy(struct invocation *inv, struct sandbox_call *call, struct err *err)
+/* A kept sandbox brings the policy and the profile it was made with. */
+static int open_kept(struct invocation *inv, const char *state_dir, struct sandbox_call *call,
+                     struct err *err)
 {
     AUTO(execute) struct execute *execute = NULL;
-    const char *state_dir = NULL;
     const char *text = NULL;
     struct config config;
     struct mark where;
-    struct err unknown; /* a name, or nothing of ours: found or missed later */
 
-    if (cli_state(inv, &state_dir, err) < 0 || execute_open(state_dir, &execute, err) < 0)
+    if (execute_open(state_dir, &execute, err) < 0 ||
+        sandbox_find_in(inv, execute, inv->subject, &call->sandbox, err) < 0 ||
+        execute_kept_config(execute, &inv->mem, call->sandbox, &text, err) < 0 ||
+        config_read(&inv->mem, str_of(text), &config, err) < 0)
         return -1;
-    if (execute_kept_config(execute, &inv->mem, inv->subject, &text, &unknown) < 0)
-        return policy_builtin(&call->policy, err);
-    if (config_read(&inv->mem, str_of(text), &config, err) < 0)
-        return -1;
+    call->profile_text = config.request.profile_text;
     if (!config.request.policy_text)
         return policy_builtin(&call->policy, err);
     return policy_parse(str_of(config.request.policy_text), &call->policy, &where, err);
+}
+
+static int read_profile(struct invocation *inv, const char *path, struct sandbox_call *call,
+                        struct err *err)
+{
+    AUTO_BUF struct buf text = BUF(PROFILE_TEXT_MAX);
+
+    if (!path)
+        return 0;
+    if (file_read(AT_FDCWD, path, &text, err) < 0)
+        return -1;
+    call->profile_text = arena_text(&inv->mem, buf_str(&text));
+    return 0;
 }
 
 static int open_policy(struct invocation *inv, struct sandbox_call *call, struct err *err)
@@ -96,8 +108,6 @@ static int open_policy(struct invocation *inv, struct sandbox_call *call, struct
     AUTO_BUF struct buf text = BUF(POLICY_TEXT_MAX);
     struct err ignored;
 
-    if (!path && inv->subject)
-        return open_kept_policy(inv, call, err);
     if (!path)
         return policy_builtin(&call->policy, err);
     if (policy_open_showing(path, &call->policy, &problem, err) == 0) {
@@ -123,11 +133,15 @@ int sandbox_call_open_with(struct invocation *inv, const char *profile_path,
     struct govern_config config = {.profile_path = profile_path};
     struct err err;
 
-    if (cli_state(inv, &config.state_dir, &err) < 0 || open_policy(inv, call, &err) < 0) {
+    if (cli_state(inv, &config.state_dir, &err) < 0 ||
+        (inv->subject ? open_kept(inv, config.state_dir, call, &err) < 0
+                      : open_policy(inv, call, &err) < 0 ||
+                            read_profile(inv, profile_path, call, &err) < 0)) {
         *status = cli_error(inv, &err);
         return -1;
     }
     config.policy = call->policy;
+    config.profile_text = call->profile_text;
     if (govern_open(&config, &call->govern, &err) < 0) {
         *status = cli_error(inv, &err);
         return -1;

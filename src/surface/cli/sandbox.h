@@ -11,7 +11,9 @@ struct policy;
 /* A governor for the policy and profile the options name, and the request they make. */
 struct sandbox_call {
     struct policy *policy;
-    const char *policy_text; /* of --policy, or NULL */
+    const char *policy_text;  /* of --policy, or NULL */
+    const char *profile_text; /* of --profile, or NULL */
+    const char *sandbox;      /* id of the kept one that inv->subject names, or NULL */
     struct govern *govern;
     struct request request;
 };
@@ -27,6 +29,8 @@ void sandbox_call_done(struct sandbox_call *call);
 /* The id of the kept sandbox that has this id or name; it lives in inv->mem. */
 int sandbox_find(struct invocation *inv, struct govern *govern, const char *wanted,
                  const char **out, struct err *err) MUST_CHECK;
+int sandbox_find_in(struct invocation *inv, struct execute *execute, const char *wanted,
+                    const char **out, struct err *err) MUST_CHECK;
 
 /* Says why nothing stands, as text or JSON; returns the exit status. */
 int sandbox_refused(struct invocation *inv, const struct run *run);
