@@ -10,6 +10,7 @@
 #include "model/run.h"
 
 #include <string.h>
+#include <sys/stat.h>
 
 struct profile {
     const char *provider;
@@ -67,6 +68,23 @@ int image_open(const char *state_dir, struct run *run, struct image *out,
 int image_root_mounts(struct run *run, const struct image *image, struct mount_list *list,
                       struct err *err) MUST_CHECK;
 void image_environment(struct run *run, const struct image *image);
+
+/* mount-places.c: a mount source, opened once, and what speaks against handing it out. */
+struct source {
+    int fd;
+    int folder_fd; /* itself, or the folder it lies in */
+    struct stat st;
+};
+int source_open(struct run *run, const char *path, struct source *out, struct err *err) MUST_CHECK;
+void source_close(struct source *source);
+/* The place a source is, contains or lies in; NULL when there is none. table is mountinfo. */
+const char *source_forbidden(struct run *run, const char *state_dir, struct str table,
+                             const struct source *source);
+/* A socket below it that a program of this machine has; NULL when there is none. */
+const char *source_socket(struct run *run, const struct source *source);
+/* Where a descriptor lies, or NULL. */
+const char *path_of(struct arena *mem, int fd);
+bool path_is_within(const char *path, const char *folder);
 
 /* plan-mounts.c: what the caller asked for, checked by descriptor. */
 /* image is NULL for the host root. */
