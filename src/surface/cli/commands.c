@@ -159,6 +159,37 @@ static const struct cli_option verify_options[] = {
     OPTIONS_END,
 };
 
+#define OPTION_SKIP_DEVICES {.name = "--skip-devices", \
+     .help = "leave out device nodes, pipes and sockets instead of refusing the image"}
+
+static const struct cli_option image_pull_options[] = {
+    {"--username", "NAME", VALUE_TEXT,
+     .help = "whom the registry knows you as (default: $BRIG_REGISTRY_USER)"},
+    {"--password-stdin",
+     .help = "read the password from standard input (default: $BRIG_REGISTRY_PASSWORD)"},
+    {"--insecure-http", .help = "speak plain HTTP, which anybody on the way can change"},
+    OPTION_SKIP_DEVICES,
+    {"--timeout", "DUR", VALUE_DURATION, .help = "give up after this long (default: 30m)"},
+    {"--stall", "DUR", VALUE_DURATION,
+     .help = "give up when nothing arrives for this long (default: 30s)"},
+    OPTION_JSON,
+    OPTIONS_END,
+};
+
+static const struct cli_option image_import_options[] = {
+    {"--name", "NAME", VALUE_TEXT, .help = "what to call it (default: the name it carries)"},
+    OPTION_SKIP_DEVICES,
+    {"--timeout", "DUR", VALUE_DURATION, .help = "give up after this long (default: 1h)"},
+    OPTION_JSON,
+    OPTIONS_END,
+};
+
+static const struct cli_option image_export_options[] = {
+    {"--output", "FILE", VALUE_FILE, .help = "the archive to write"},
+    OPTION_JSON,
+    OPTIONS_END,
+};
+
 static const struct cli_option json_option[] = {OPTION_JSON, OPTIONS_END};
 static const struct cli_option no_options[] = {OPTIONS_END};
 
@@ -166,6 +197,7 @@ static const struct cli_option no_options[] = {OPTIONS_END};
 
 const struct command_group command_groups[] = {
     {"sandbox",  "run commands inside walls"       },
+    {"image",    "what sandboxes can stand on"     },
     {"receipts", "read and check what was recorded"},
     {"policy",   "work with the rules that decide" },
 };
@@ -412,6 +444,92 @@ static const struct command policy_check = {
     .run = run_policy_check,
 };
 
+static const struct command image_pull = {
+    .path = "image pull",
+    .operands = "REF",
+    .operand_min = 1,
+    .operand_max = 1,
+    .values = "",
+    .summary = "get an image from a registry",
+    .help = "REF is a name as docker knows it: busybox, debian:12, ghcr.io/org/app:v1, or with "
+            "the digest it must have, NAME@sha256:HEX. Every document and layer is checked "
+            "against its digest. Registries are spoken to over HTTPS; plain HTTP is for this "
+            "machine's loopback address. BRIG_REGISTRY_CA names a file of certificates to trust "
+            "instead of the system's.",
+    .options = image_pull_options,
+    .run = run_image_pull,
+};
+
+static const struct command image_import = {
+    .path = "image import",
+    .operands = "PATH",
+    .operand_min = 1,
+    .operand_max = 1,
+    .summary = "take an image from an OCI layout or from what \"docker save\" wrote",
+    .help = "PATH is a directory or a tar, plain or compressed with gzip or zstd.",
+    .options = image_import_options,
+    .run = run_image_import,
+};
+
+static const struct command image_list = {
+    .path = "image list",
+    .operands = "",
+    .summary = "list the images that are here",
+    .help = "One line a name: name, digest, size unpacked, and when it came.",
+    .options = json_option,
+    .run = run_image_list,
+};
+
+static const struct command image_show = {
+    .path = "image show",
+    .operands = "NAME",
+    .operand_min = 1,
+    .operand_max = 1,
+    .values = "",
+    .summary = "show what an image is made of",
+    .help = "NAME is a name, a digest, or 12 digits or more of the beginning of a digest.",
+    .options = json_option,
+    .run = run_image_show,
+};
+
+static const struct command image_remove = {
+    .path = "image remove",
+    .operands = "NAME",
+    .operand_min = 1,
+    .operand_max = 1,
+    .values = "",
+    .summary = "remove a name, and what nothing else needs",
+    .help = "A digest removes the image with all its names. What a running sandbox stands on "
+            "stays until it ends.",
+    .options = json_option,
+    .run = run_image_remove,
+};
+
+static const struct command image_export = {
+    .path = "image export",
+    .operands = "NAME",
+    .operand_min = 1,
+    .operand_max = 1,
+    .values = "",
+    .summary = "write an image as a tar of an OCI layout",
+    .help = "The image keeps its digest: what is imported from the archive is the same image.",
+    .options = image_export_options,
+    .run = run_image_export,
+};
+
+static const struct command image_verify = {
+    .path = "image verify",
+    .operands = "NAME",
+    .operand_min = 1,
+    .operand_max = 1,
+    .values = "",
+    .summary = "read everything of an image again and say whether it is what it was",
+    .help = "Every run looks whether the store was changed from outside, as far as that is cheap; "
+            "this looks at every byte and names the first difference. Exit status 76 for one.",
+    .options = json_option,
+    .run = run_image_verify,
+};
+
 static const struct command doctor = {
     .path = "doctor",
     .operands = "",
@@ -457,11 +575,14 @@ static const struct command help = {
 };
 
 const struct command *const commands[] = {
-    &sandbox_exec,    &sandbox_create,    &sandbox_list,    &sandbox_show,  &sandbox_pause,
-    &sandbox_resume,  &sandbox_extend,    &sandbox_destroy, &sandbox_files, &sandbox_cp,
-    &sandbox_port,    &sandbox_preflight, &sandbox_conform, &receipts_list, &receipts_show,
-    &receipts_verify, &receipts_head,     &receipts_export, &verify_files,  &policy_check,
-    &doctor,          &version,           &completion,      &help,
+    &sandbox_exec,    &sandbox_create,  &sandbox_list,   &sandbox_show,
+    &sandbox_pause,   &sandbox_resume,  &sandbox_extend, &sandbox_destroy,
+    &sandbox_files,   &sandbox_cp,      &sandbox_port,   &sandbox_preflight,
+    &sandbox_conform, &receipts_list,   &receipts_show,  &receipts_verify,
+    &receipts_head,   &receipts_export, &verify_files,   &policy_check,
+    &image_pull,      &image_import,    &image_list,     &image_show,
+    &image_remove,    &image_export,    &image_verify,   &doctor,
+    &version,         &completion,      &help,
 };
 const size_t command_n = COUNT(commands);
 

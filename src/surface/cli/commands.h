@@ -63,7 +63,14 @@ int run_receipts_head(struct invocation *inv);
 int run_receipts_export(struct invocation *inv);
 int run_verify(struct invocation *inv);       /* verify.c */
 int run_policy_check(struct invocation *inv); /* policy.c */
-int run_doctor(struct invocation *inv);       /* doctor.c */
-int run_version(struct invocation *inv);      /* version.c */
-int run_completion(struct invocation *inv);   /* completion.c */
-int run_help(struct invocation *inv);         /* help.c */
+int run_image_pull(struct invocation *inv);   /* image.c */
+int run_image_import(struct invocation *inv);
+int run_image_list(struct invocation *inv);
+int run_image_show(struct invocation *inv);
+int run_image_remove(struct invocation *inv);
+int run_image_export(struct invocation *inv);
+int run_image_verify(struct invocation *inv);
+int run_doctor(struct invocation *inv);     /* doctor.c */
+int run_version(struct invocation *inv);    /* version.c */
+int run_completion(struct invocation *inv); /* completion.c */
+int run_help(struct invocation *inv);       /* help.c */
