@@ -31,7 +31,7 @@
 #define CONTENDERS_MAX 16
 #define RATIOS_MAX 16
 #define IDLE_WINDOW_MS 20
-#define IDLE_TRIES 100
+#define IDLE_TRIES 25
 #define IDLE_SHARE 85 /* per cent of all processors */
 
 extern char **environ;
