@@ -30,6 +30,7 @@
 #define GRACE_US 250000U
 #define TERMINAL_WAIT_MS 5000
 #define CANCEL_GRACE_US 2000000U
+#define READER_WAIT_US 1000000U
 
 /* One direction: bytes wait in `held` until the sink takes them. */
 struct flow {
@@ -53,6 +54,7 @@ struct relay {
     struct flow in, out, err;
     uint64_t deadline_us; /* of the command; UINT64_MAX once it was acted on */
     uint64_t kill_us;     /* when patience ends; UINT64_MAX: no end in sight */
+    uint64_t give_up_us;  /* when readers that do not read are left behind, once it was ended */
     int tty_fd;           /* our end of the command's terminal, or -1 */
     bool exited;
     bool killed;
@@ -175,6 +177,7 @@ static void kill_now(struct relay *relay)
 {
     relay->killed = true;
     relay->kill_us = UINT64_MAX;
+    relay->give_up_us = clock_us() + READER_WAIT_US;
     /* Gone already is as good. */
     (void)box_say(relay->local->joined ? relay->local->inside_fd : relay->local->supervisor_fd,
                   BOX_KILL, 0);
@@ -258,6 +261,8 @@ static int wait_ms(const struct relay *relay)
     uint64_t deadline_us = relay->exited ? UINT64_MAX : relay->deadline_us;
     uint64_t next = deadline_us < relay->kill_us ? deadline_us : relay->kill_us;
 
+    if (relay->give_up_us > now && relay->give_up_us < next)
+        next = relay->give_up_us;
     if (next == UINT64_MAX)
         return -1;
     return next <= now ? 0 : (int)((next - now) / 1000U + 1);
@@ -361,14 +366,15 @@ enum { WAIT_IN, WAIT_OUT, WAIT_ERR, WAIT_INSIDE, WAIT_SUPERVISOR, WAIT_SIGNALS, 
 
 /* A sandbox of our own is over when box says so; a command in a kept one when its keeper closes
  * the connection. What stays in the background may hold the streams open for as long as it likes:
- * they are read as far as they are filled. */
+ * they are read as far as they are filled. A reader of ours may be slow, but one that does not
+ * read at all does not hold up the end of what was cancelled or ran out of time. */
 static bool is_over(const struct relay *relay, int inside_fd, int supervisor_fd)
 {
     const struct local *local = relay->local;
     bool ended = local->joined ? inside_fd < 0 : local->gone || supervisor_fd < 0;
 
-    return ended &&
-           (relay->run->action.keep_background || (!is_open(&relay->out) && !is_open(&relay->err)));
+    return ended && (relay->run->action.keep_background || clock_us() >= relay->give_up_us ||
+                     (!is_open(&relay->out) && !is_open(&relay->err)));
 }
 
 static void read_what_is_there(struct relay *relay)
@@ -415,6 +421,10 @@ static int loop(struct relay *relay, struct err *err)
     }
     take_rest(relay, inside_fd);
     read_what_is_there(relay);
+    if (clock_us() >= relay->give_up_us) {
+        relay->out.truncated |= is_open(&relay->out);
+        relay->err.truncated |= is_open(&relay->err);
+    }
     return 0;
 }
 
@@ -490,7 +500,7 @@ int relay(struct run *run, struct local *local, const struct streams *streams, s
     relay->deadline_us =
         began_us +
         (run->action.wall_ms ? run->action.wall_ms : run->plan.limits.of[LIMIT_WALL].value) * 1000U;
-    relay->kill_us = UINT64_MAX;
+    relay->kill_us = relay->give_up_us = UINT64_MAX;
     relay->tty_fd = -1;
     flow_init(&relay->in, streams->in_fd, local->in_fd, false, 0);
     relay->in.close_to = true;
