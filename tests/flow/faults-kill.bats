@@ -1,0 +1,195 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# The program is ended at any moment, by a signal or at the crash points of the write path: the
+# chain verifies, nothing goes on running, and the next command finds and closes what was open.
+
+load common
+load sandbox
+
+# moment N OF: seconds from 0 to about twice what a run takes here, in OF steps.
+measure_run() {
+    local start=${EPOCHREALTIME/./}
+    brig sandbox exec --quiet -- true </dev/null
+    RUN_US=$((${EPOCHREALTIME/./} - start))
+}
+
+moment() {
+    printf '0.%06d' $((RUN_US * 2 * $1 / $2 % 1000000))
+}
+
+# struck SIGNAL SECONDS ARGS…: one run that gets the signal after so long; its status in $struck.
+struck() {
+    local signal=$1 after=$2 pid
+    shift 2
+    "$BRIG" sandbox exec --quiet "$@" >/dev/null 2>&1 </dev/null &
+    pid=$!
+    sleep "$after"
+    kill "-$signal" "$pid" 2>/dev/null || true
+    struck=0
+    wait "$pid" || struck=$?
+}
+
+still_running() {
+    pgrep -f "$1" >/dev/null
+}
+
+gone_within() {
+    local i
+    for ((i = 0; i < $1 * 20; i++)); do
+        still_running "$2" || return 0
+        sleep 0.05
+    done
+    echo "still running: $(pgrep -af "$2")" >&2
+    return 1
+}
+
+# What cleans up behind a dead brig holds the lock of its run while it does.
+locks_are_free_within() {
+    local i lock
+    for ((i = 0; i < $1 * 20; i++)); do
+        for lock in "$BRIG_HOME"/runs/*.lock; do
+            [ ! -e "$lock" ] || flock -n "$lock" true || {
+                sleep 0.05
+                continue 2
+            }
+        done
+        return 0
+    done
+    echo "still held: $lock" >&2
+    return 1
+}
+
+# The next command closes what is open; then nothing is.
+next_command_clears_up() {
+    locks_are_free_within 2
+    run timeout -k 5 "$PATIENCE" "$BRIG" sandbox exec --quiet -- true </dev/null
+    status_is 0
+    chain_holds
+    run brig receipts verify --json
+    json_is .open_runs 0
+    nothing_is_left
+}
+
+@test "SIGKILL at sixty moments" {
+    measure_run
+    marker=kill-me-$$-$RANDOM
+    for i in $(seq 60); do
+        struck KILL "$(moment "$i" 60)" -- sh -c 'sleep 300' "$marker"
+        [ "$struck" -eq 137 ]
+    done
+    gone_within 2 "$marker"
+    next_command_clears_up
+    [ "$(ledger "SELECT count(*) FROM receipts WHERE body LIKE '%RUN_ABANDONED%'")" -gt 0 ]
+}
+
+@test "SIGTERM and SIGINT at sixty moments: the run ends itself, with its receipt" {
+    measure_run
+    marker=end-me-$$-$RANDOM
+    for i in $(seq 60); do
+        signal=$([ $((i % 2)) -eq 0 ] && echo TERM || echo INT)
+        struck "$signal" "$(moment "$i" 60)" -- sh -c 'sleep 300' "$marker"
+        [ "$struck" -ne 0 ]
+        run ! still_running "$marker"
+        run brig receipts verify --json
+        if [ -e "$BRIG_HOME/receipts.db" ]; then
+            json_is .open_runs 0
+        fi
+    done
+    next_command_clears_up
+    [ "$(ledger "SELECT count(*) FROM receipts WHERE body LIKE '%CANCELLED%'")" -gt 0 ]
+    [ "$(ledger "SELECT count(*) FROM receipts WHERE body LIKE '%RUN_ABANDONED%'")" -eq 0 ]
+}
+
+@test "a command that ignores the signal is ended all the same" {
+    marker=stubborn-$$-$RANDOM
+    start=$SECONDS
+    struck TERM 0.5 -- perl -e '$SIG{TERM} = $SIG{INT} = "IGNORE"; sleep 300' "$marker"
+    [ $((SECONDS - start)) -le 5 ]
+    run ! still_running "$marker"
+    receipt_is .reason_code CANCELLED
+    receipt_is .outcome.signal 9
+    nothing_is_left
+}
+
+@test "a signal reaches the command, which may end in its own way" {
+    mkdir out
+    struck TERM 1 --mount "$PWD/out:/workspace:rw" -- \
+        perl -e '$SIG{TERM} = sub { open my $f, ">", "/workspace/told"; exit 7 }; sleep 300'
+    [ "$struck" -eq 7 ]
+    [ -e out/told ]
+    receipt_is .outcome.exit_code 7
+    receipt_is .reason_code CANCELLED
+}
+
+@test "the death of brig ends a thousand detached processes" {
+    marker=detached-$$-$RANDOM
+    "$BRIG" sandbox exec --quiet --pids 2000 -- perl -e '
+        for (1 .. 1000) { my $p = fork; if (defined $p && !$p) { setpgrp; $SIG{$_} = "IGNORE" for qw(TERM INT HUP); sleep 300; exit } }
+        sleep 300' "$marker" >/dev/null 2>&1 </dev/null &
+    pid=$!
+    for _ in $(seq 200); do
+        [ "$(pgrep -fc "$marker")" -gt 1000 ] && break
+        sleep 0.05
+    done
+    [ "$(pgrep -fc "$marker")" -gt 1000 ]
+    kill -KILL "$pid"
+    gone_within 2 "$marker"
+    wait "$pid" || true
+    next_command_clears_up
+}
+
+@test "the death of box is the end of the run, which is recorded" {
+    marker=orphan-$$-$RANDOM
+    "$BRIG" sandbox exec -- sh -c 'sleep 300; true' "$marker" >log 2>&1 </dev/null &
+    pid=$!
+    for _ in $(seq 100); do
+        still_running "sleep 300; true $marker" && box=$(pgrep -P "$pid") && [ -n "$box" ] &&
+            [ "$(pgrep -fc "$marker")" -gt 1 ] && break
+        sleep 0.05
+    done
+    kill -KILL "$box"
+    wait "$pid" && status=0 || status=$?
+    output=$(cat log)
+    status_is 69
+    says "SANDBOX_FAILED"
+    run ! still_running "$marker"
+    receipt_is .reason_code SANDBOX_FAILED
+    nothing_is_left
+}
+
+# ---- crash points ----
+
+need_crash_points() {
+    [ "$(brig version --json | jq -r .crash_points)" = true ] || skip "built without crash points"
+}
+
+crash_points() {
+    sed -n 's/.*CRASH_POINT(\(.*\));.*/\1/p' "$BRIG_ROOT"/src/{flow/record,lib/crypto,lib/store}/*.c | grep -oE '"[a-z-]+"' | tr -d '"' | sort -u
+}
+
+@test "killed at each point of the write path, with a new state and with an old one" {
+    need_crash_points
+    points=$(crash_points)
+    [ "$(printf '%s\n' "$points" | wc -l)" -ge 9 ]
+    for state in new old; do
+        for point in $points; do
+            rm -rf "$BRIG_HOME" out
+            mkdir out
+            [ $state = new ] || brig sandbox exec --quiet -- true </dev/null
+            run env BRIG_CRASH_AT="$point" timeout -k 5 "$PATIENCE" "$BRIG" sandbox exec \
+                --mount "$PWD/out:/workspace:rw" -- touch /workspace/ran </dev/null
+            case $state-$point in
+            old-key-*)
+                status_is 0
+                continue
+                ;;
+            esac
+            status_is 137
+            case $point in
+            closing-*) [ -e out/ran ] ;;
+            *) [ ! -e out/ran ] ;;
+            esac
+            next_command_clears_up
+        done
+    done
+}
