@@ -126,8 +126,7 @@ static int compare_line(struct sealer *s, const char *line, size_t n, struct err
     }
     if (got == n && memcmp(was, line, n) == 0)
         return 0;
-    return err_set(err, ERR_INTEGRITY, "\"%.200s\" was changed, added or is missing",
-                   *s->path ? s->path : "/");
+    return err_set(err, ERR_INTEGRITY, "it or what was before it was changed, added or removed");
 }
 
 static int write_line(struct sealer *s, char kind, const struct stat *st, uint64_t size,

@@ -197,7 +197,7 @@ static const struct cli_option no_options[] = {OPTIONS_END};
 
 const struct command_group command_groups[] = {
     {"sandbox",  "run commands inside walls"       },
-    {"image",    "what sandboxes can stand on"     },
+    {"image",    "get, check and remove images"    },
     {"receipts", "read and check what was recorded"},
     {"policy",   "work with the rules that decide" },
 };

@@ -1,0 +1,229 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# Pulling from a registry as Debian packages it, and from one that misbehaves in every way we know.
+
+load common
+load image-kit
+
+setup() {
+    common_setup
+    need jq tar gzip busybox curl
+    CURL_AUTH=()
+    unset https_proxy HTTPS_PROXY BRIG_REGISTRY_USER BRIG_REGISTRY_PASSWORD BRIG_REGISTRY_CA
+}
+
+teardown() {
+    [ -z "${server_pid-}" ] || kill "$server_pid" 2>/dev/null || true
+}
+
+content() { echo "$BRIG_HOME/images/content"; }
+
+nothing_left() {
+    [ ! -d "$(content)/temp" ] || [ -z "$(ls -A "$(content)/temp")" ]
+    [ ! -d "$BRIG_HOME/images/records" ] || [ -z "$(ls -A "$BRIG_HOME/images/records")" ]
+}
+
+# A port nobody listens on at this moment.
+free_port() {
+    perl -MIO::Socket::INET -e 'print IO::Socket::INET->new(Listen => 1, LocalAddr => "127.0.0.1")->sockport'
+}
+
+wait_for() { # COMMAND…: until it succeeds, at most ten seconds
+    local until=$((SECONDS + 10))
+    until "$@" >/dev/null 2>&1; do
+        [ $SECONDS -lt $until ] || return 1
+        sleep 0.05
+    done
+}
+
+start_registry() { # [HTPASSWD]
+    need docker-registry perl
+    registry=127.0.0.1:$(free_port)
+    {
+        printf 'version: 0.1\nlog: {level: error}\nstorage: {filesystem: {rootdirectory: %s}}\nhttp: {addr: %s}\n' \
+            "$WORK/registry" "$registry"
+        [ -z "${1-}" ] || printf 'auth: {htpasswd: {realm: here, path: %s}}\n' "$1"
+    } >"$WORK/registry.yml"
+    docker-registry serve "$WORK/registry.yml" >"$WORK/registry.log" 2>&1 3>&- &
+    server_pid=$!
+    wait_for curl -s -o /dev/null "http://$registry/v2/"
+}
+
+start_bad() { # [TLS FOLDER]
+    need node
+    layout=$WORK/layout
+    digest=$(busybox_layout "$layout" x)
+    : >"$WORK/requests"
+    node "$BRIG_ROOT/tests/flow/bad-registry.mjs" "$layout" "$@" >"$WORK/bad.out" 2>"$WORK/bad.err" 3>&- &
+    server_pid=$!
+    wait_for grep -q port "$WORK/bad.out"
+    bad=127.0.0.1:$(sed -n 's/^port //p' "$WORK/bad.out")
+}
+
+@test "an image is pulled by tag and by digest, its layers once" {
+    start_registry
+    digest=$(busybox_layout "$WORK/layout" x)
+    push "$WORK/layout" "$registry" team/bb 1
+    run brig image pull "$registry/team/bb:1" --json
+    status_is 0
+    json_is .image_digest "$digest"
+    json_is '.names[0]' "$registry/team/bb:1"
+    run brig image pull "$registry/team/bb@$digest"
+    status_is 0
+    says "$digest"
+    run brig image verify "$registry/team/bb:1"
+    status_is 0
+    run brig image pull "$registry/team/bb@sha256:$(printf '0%.0s' {1..64})"
+    status_is 66
+    run brig image pull "$registry/team/none"
+    status_is 66
+    says 'the registry has no manifest'
+}
+
+@test "a moved tag brings the new image, and the old one goes" {
+    start_registry
+    one=$(busybox_layout "$WORK/one" x)
+    two=$(busybox_layout "$WORK/two" x none)
+    [ "$one" != "$two" ]
+    push "$WORK/one" "$registry" bb latest
+    brig image pull "$registry/bb"
+    push "$WORK/two" "$registry" bb latest
+    run brig image pull "$registry/bb" --json
+    json_is .image_digest "$two"
+    brig image remove "$registry/bb"
+    [ "$(find "$(content)" -mindepth 2 -type f | wc -l)" -eq 0 ]
+}
+
+@test "a registry that wants a user gets one, and its refusal is told" {
+    need perl
+    # As htpasswd -B writes it.
+    perl -e 'print "me:", crypt("se cret", q($2b$05$abcdefghijklmnopqrstuu)), "\n"' >"$WORK/htpasswd"
+    start_registry "$WORK/htpasswd"
+    busybox_layout "$WORK/layout" x
+    CURL_AUTH=(-u 'me:se cret')
+    push "$WORK/layout" "$registry" bb 1
+    run brig image pull "$registry/bb:1"
+    status_is 77
+    BRIG_REGISTRY_USER=me BRIG_REGISTRY_PASSWORD='se cret' run brig image pull "$registry/bb:1"
+    status_is 0
+}
+
+@test "a registry on loopback that behaves is pulled from" {
+    start_bad
+    run brig image pull "$bad/index" --json
+    status_is 0
+    json_is .image_digest "$digest"
+    [[ $(jq -r .index_digest <<<"$output") == sha256:* ]]
+    run brig image pull "$bad/good" --json
+    status_is 0
+    json_is .image_digest "$digest"
+}
+
+@test "a registry that lies is caught, and nothing is kept" {
+    start_bad
+    while read -r how want text; do
+        run brig image pull "$bad/$how" --timeout 20s --json
+        echo "$how: $status $output"
+        status_is "$want"
+        says "$text"
+        nothing_left
+    done <<'CASES'
+short-body 76 ended before its length
+long-body 76 longer than
+wrong-bytes 76 its digest is
+digest 76 the registry says
+html 64 line 1
+big 75 more than
+endless 75 headers
+error-body 75 does not end
+schema1 64 schema 1
+no-platform 66 does not exist for linux/
+loop 75 redirected more than 5 times
+elsewhere 77 no registry can have
+far-http 77 plain HTTP
+file 64 is not an address
+ftp 77 ftp:
+far-token 77 plain HTTP
+bad-token 64 no proper token
+http09 64 not HTTP
+CASES
+}
+
+@test "a registry that stalls or trickles ends at its limits" {
+    start_bad
+    SECONDS=0
+    run brig image pull "$bad/stall" --stall 1s
+    status_is 75
+    says 'sent nothing for 1000 ms'
+    [ $SECONDS -le 5 ]
+    SECONDS=0
+    run brig image pull "$bad/trickle" --timeout 2s --json
+    status_is 75
+    json_is .error.code timeout
+    [ $SECONDS -le 6 ]
+    nothing_left
+}
+
+@test "a registry nobody runs is unavailable" {
+    need perl
+    run brig image pull "127.0.0.1:$(free_port)/x"
+    status_is 69
+    says 'cannot be reached'
+}
+
+@test "a token is fetched with our scope, not the one suggested" {
+    start_bad
+    run brig image pull "$bad/token"
+    status_is 0
+    grep -q '^/token/token?service=a%20b&scope=repository:token:pull -$' "$WORK/requests"
+    run grep -c other "$WORK/requests"
+    [ "$output" = 0 ]
+}
+
+@test "user and password go to the registry, from the environment or standard input" {
+    start_bad
+    run brig image pull "$bad/basic"
+    status_is 77
+    says BRIG_REGISTRY_USER
+    BRIG_REGISTRY_USER=me BRIG_REGISTRY_PASSWORD=wrong run brig image pull "$bad/basic"
+    status_is 77
+    run brig image pull "$bad/basic" --username me --password-stdin <<<'se cret'
+    status_is 0
+    run brig image pull "$bad/basic" --username me
+    status_is 64
+}
+
+@test "credentials do not follow a redirect to another host" {
+    start_bad
+    BRIG_REGISTRY_USER=me BRIG_REGISTRY_PASSWORD=pw run brig image pull "$bad/twice"
+    status_is 0
+    grep -q '^/v2/twice/blobs/.* Basic ' "$WORK/requests"
+    grep -q '^/blob/.* -$' "$WORK/requests"
+    run grep -c '^/blob/.* Basic' "$WORK/requests"
+    [ "$output" = 0 ]
+}
+
+@test "HTTPS: the certificate counts, and nothing leads back to plain HTTP" {
+    need openssl
+    mkdir "$WORK/tls"
+    openssl req -x509 -newkey rsa:2048 -nodes -keyout "$WORK/tls/key.pem" -out "$WORK/tls/cert.pem" -days 2 \
+        -subj /CN=localhost -addext subjectAltName=IP:127.0.0.1 2>/dev/null
+    start_bad "$WORK/tls"
+    BRIG_REGISTRY_CA=$WORK/tls/cert.pem run brig image pull "$bad/good"
+    status_is 0
+    openssl req -x509 -newkey rsa:2048 -nodes -keyout "$WORK/tls/o.pem" -out "$WORK/tls/other.pem" -days 2 \
+        -subj /CN=other 2>/dev/null
+    BRIG_REGISTRY_CA=$WORK/tls/other.pem run brig image pull "$bad/good"
+    status_is 77
+    says certificate
+    BRIG_REGISTRY_CA=$WORK/tls/cert.pem run brig image pull "$bad/down"
+    status_is 77
+    says 'from HTTPS to plain HTTP'
+}
+
+@test "plain HTTP is for loopback addresses" {
+    run brig image pull registry.invalid:5000/x --timeout 10s
+    status_is 69
+    run brig image pull 127.0.0.1.example.invalid/x --timeout 10s
+    status_is 69
+}
