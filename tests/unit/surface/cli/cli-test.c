@@ -61,15 +61,15 @@ static void call_line(struct call *call, const char *line)
 
 /* A command of the test's own, so that the parser is tested without any handler. */
 static const struct cli_option sample_options[] = {
-    {"--name",  "TEXT", VALUE_TEXT,     false, NULL,     "a text"    },
-    {"--env",   "K=V",  VALUE_TEXT,     true,  NULL,     "repeatable"},
-    {"--mode",  "M",    VALUE_CHOICE,   false, "on off", "a choice"  },
-    {"--size",  "SIZE", VALUE_SIZE,     false, NULL,     "a size"    },
-    {"--wait",  "DUR",  VALUE_DURATION, false, NULL,     "a duration"},
-    {"--cpu",   "N",    VALUE_CPUS,     false, NULL,     "processors"},
-    {"--count", "N",    VALUE_COUNT,    false, NULL,     "a number"  },
-    {"--quiet", NULL,   VALUE_NONE,     false, NULL,     "a flag"    },
-    {NULL,      NULL,   VALUE_NONE,     false, NULL,     NULL        },
+    {"--name",  "TEXT", VALUE_TEXT,     false, NULL,     "a text",     NULL},
+    {"--env",   "K=V",  VALUE_TEXT,     true,  NULL,     "repeatable", NULL},
+    {"--mode",  "M",    VALUE_CHOICE,   false, "on off", "a choice",   NULL},
+    {"--size",  "SIZE", VALUE_SIZE,     false, NULL,     "a size",     NULL},
+    {"--wait",  "DUR",  VALUE_DURATION, false, NULL,     "a duration", NULL},
+    {"--cpu",   "N",    VALUE_CPUS,     false, NULL,     "processors", NULL},
+    {"--count", "N",    VALUE_COUNT,    false, NULL,     "a number",   NULL},
+    {"--quiet", NULL,   VALUE_NONE,     false, NULL,     "a flag",     "-q"},
+    {NULL,      NULL,   VALUE_NONE,     false, NULL,     NULL,         NULL},
 };
 
 static const struct command sample = {
@@ -190,6 +190,7 @@ TEST(words_the_row_does_not_allow_are_refused)
         {&sample, {"f", "--quiet=yes"},             "--quiet takes no value"                                       },
         {&sample, {"f", "--name", "a", "--name=b"}, "--name is given twice"                                        },
         {&sample, {"f", "--quiet", "--quiet"},      "--quiet is given twice"                                       },
+        {&sample, {"f", "-q", "--quiet"},           "--quiet is given twice"                                       },
         {&sample, {"f", "--mode", "maybe"},         "--mode: \"maybe\" is none of: on off"                         },
         {&sample, {"f", "--mode", "on off"},        "--mode: \"on off\" is none of: on off"                        },
         {&sample, {"f", "--count", "-1"},           "--count: \"-1\" is not a whole number"                        },
