@@ -51,8 +51,9 @@ static int make_groups(struct outer *outer, struct err *err)
 
     if (!plan->cgroup_name)
         return 0;
-    if (cgroup_probe(&outer->host, err) < 0 ||
-        cgroup_set_make(&outer->host, plan_text(plan, plan->cgroup_name), &outer->groups, err) < 0)
+    /* The caller has just looked for them, and planned by what it found. */
+    memcpy(&outer->host, plan_array(plan, plan->cgroup_host), sizeof outer->host);
+    if (cgroup_set_make(&outer->host, plan_text(plan, plan->cgroup_name), &outer->groups, err) < 0)
         return -1;
     return box_lacks("group limits") ? 0 : cgroup_set_limit(&outer->groups, &limits, err);
 }

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cmd/box/box.h"
 
+#include "lib/linux/cgroup.h"
+
 #include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -84,7 +86,9 @@ static bool plan_holds(const struct box_plan *plan, size_t size)
            texts_fit(plan, plan->argv, plan->argv_n) && texts_fit(plan, plan->env, plan->env_n) &&
            mounts_fit(plan) && paths_fit(plan) &&
            array_fits(plan, plan->rlimits, plan->rlimit_n, sizeof(struct box_rlimit)) &&
-           (!plan->cgroup_name || text_fits(plan, plan->cgroup_name));
+           (!plan->cgroup_name ||
+            (text_fits(plan, plan->cgroup_name) &&
+             array_fits(plan, plan->cgroup_host, 1, sizeof(struct cgroup_host))));
 }
 
 int plan_open(int fd, const struct box_plan **out, struct err *err)

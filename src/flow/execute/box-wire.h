@@ -88,6 +88,7 @@ struct box_plan {
     uint32_t paths, path_n;
     uint32_t rlimits, rlimit_n;
     uint32_t cgroup_name;         /* of the groups made for this run; 0: none */
+    uint32_t cgroup_host;         /* struct cgroup_host: where they are made */
     uint64_t cgroup_memory_bytes; /* limits held by cgroups; 0: not by them */
     uint64_t cgroup_pids;
     uint64_t cgroup_cpu_millis;

@@ -215,7 +215,9 @@ static int put_all(struct buf *block, struct run *run, struct local *local, stru
     if (!plan->cgroup_memory_bytes && !plan->cgroup_pids && !plan->cgroup_cpu_millis)
         return 0;
     cgroup_name_of(run->sandbox_id, group);
-    return put_text(block, group, &plan->cgroup_name, err);
+    if (put_text(block, group, &plan->cgroup_name, err) < 0)
+        return -1;
+    return put(block, local->groups, sizeof *local->groups, &plan->cgroup_host, err);
 }
 
 /* The command's terminal is as large as ours. */

@@ -254,6 +254,7 @@ static int begin(struct execute *execute, struct run *run, struct err *err)
 
     local_free(TAKE(execute->local)); /* of an earlier run, which has its receipts by now */
     local = execute->local = local_new();
+    local->groups = execute->groups;
     if (open_signals(local, err) < 0)
         return -1;
     if (run->action.kind == ACTION_EXEC)
@@ -346,7 +347,6 @@ static int park(struct execute *execute, struct run *run, struct err *err)
     }
     if (report_n <= 0)
         return err_set(err, ERR_UNAVAILABLE, "box sent no report");
-    local->groups = execute->groups;
     return observe(run, local, arena_str(&run->mem, (struct str){report, (size_t)report_n}), err);
 }
 
