@@ -275,6 +275,8 @@ static int join_request(struct run *run, const struct config *config, const stru
     out->tty = request->tty;
     out->stdin_stream = request->stdin_stream;
     out->keep_background = request->keep_background;
+    /* Time is the command's own; everything else is held for the sandbox as a whole. */
+    out->wall_ms = request->limits[LIMIT_WALL];
     if (request->workdir)
         out->workdir = request->workdir;
     if (request->mounts.n)
@@ -324,8 +326,6 @@ int govern_exec(struct govern *govern, const struct request *request, const stru
         return -1;
     judge(govern, run);
     check_drift(run, &config);
-    /* Time is the command's own; everything else is held for the sandbox as a whole. */
-    run->action.wall_ms = request->limits[LIMIT_WALL];
     return carry_out(govern, run, streams, err);
 }
 

@@ -50,6 +50,16 @@ enum reason life_over(struct life *life, uint64_t processes)
     return REASON_NONE;
 }
 
+uint64_t life_left_ms(const struct life *life)
+{
+    uint64_t now = clock_us();
+    uint64_t next_us = life->expires_us;
+
+    if (life->idle_us && life->busy_us + life->idle_us < next_us)
+        next_us = life->busy_us + life->idle_us;
+    return next_us <= now ? 0 : (next_us - now) / 1000U;
+}
+
 /* By the freezer where there is one; otherwise PID 1 stops all the others at once. */
 static int pause_or_resume(struct box *box, struct life *life, struct cgroup_set *groups,
                            bool pause, struct err *err)
@@ -87,6 +97,8 @@ static void fill_status(const struct life *life, const struct watch *watch,
     answer->peak_memory_bytes = watch->peak_memory_bytes;
     if (groups->host && cgroup_set_usage(groups, &usage, &ignored) == 0) {
         answer->cpu_us = usage.cpu_us;
+        answer->oom_kills = usage.oom_kills;
+        answer->pids_refused = usage.pids_refused;
         answer->peak_memory_bytes = usage.peak_memory_bytes;
     }
 }

@@ -21,6 +21,7 @@
 #define NAMESPACES                                                                                 \
     (CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS)
 #define WATCH_PAUSE_MS 50
+#define IDLE_PAUSE_MS 1000
 #define REMOVE_WAIT_MS 2000
 
 /* As box_lacks(): namespaces shared with the host. */
@@ -162,6 +163,18 @@ static void look_after(struct outer *outer)
         end_inside(outer);
 }
 
+/* With nobody in it there is nothing to measure, only its time to keep: PID 1 wakes us when
+ * somebody comes. */
+static int pause_ms(const struct outer *outer)
+{
+    uint64_t left_ms;
+
+    if (!outer->released || outer->watch.processes > 1)
+        return WATCH_PAUSE_MS;
+    left_ms = life_left_ms(&outer->life);
+    return left_ms < IDLE_PAUSE_MS ? (int)left_ms + 1 : IDLE_PAUSE_MS;
+}
+
 /* Until PID 1 is gone: the kernel has then ended every process of the sandbox. */
 static void supervise(struct outer *outer)
 {
@@ -173,12 +186,13 @@ static void supervise(struct outer *outer)
     };
 
     for (;;) {
-        int n = poll(polled, COUNT(polled), WATCH_PAUSE_MS);
+        int n = poll(polled, COUNT(polled), pause_ms(outer));
 
         if (n > 0 && polled[0].revents)
             return;
         if (n > 0 && polled[3].revents) {
-            /* PID 1 says that it was released, or is gone; the latter shows at the pidfd. */
+            /* PID 1 says that it serves, that a command came, or is gone, which shows at the
+             * pidfd. */
             char released;
 
             outer->released |= recv(polled[3].fd, &released, 1, MSG_DONTWAIT) == 1;

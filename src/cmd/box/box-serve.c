@@ -201,6 +201,7 @@ static void start_keeper(const struct box *box, struct keepers *keepers)
     if (pid > 0)
         keepers->pids[keepers->n++] = pid;
     (void)close(fd); /* none of it shows as a closed connection */
+    (void)send(box->sync_fd, "s", 1, MSG_NOSIGNAL | MSG_DONTWAIT); /* outer looks again */
 }
 
 /* Ends of children wake us, so those whom an orphan's end makes ours are met the next time. */

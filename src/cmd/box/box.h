@@ -88,6 +88,7 @@ struct life {
 };
 void life_begin(struct life *life, const struct box_plan *plan);
 enum reason life_over(struct life *life, uint64_t processes);
+uint64_t life_left_ms(const struct life *life); /* to the next thing life_over() could say */
 /* Answers one connection; the reason to end the sandbox, or the one there was before. */
 enum reason control_answer(struct box *box, struct life *life, const struct watch *watch,
                            struct cgroup_set *groups, int pid, enum reason before);

@@ -151,7 +151,7 @@ static int admit_mounts(struct words asked, struct run *run, struct err *err)
     return 0;
 }
 
-/* Bytes as text where they are UTF-8, else as {"b64": …}. */
+/* Bytes as text where they are UTF-8, else as {"bytes_b64": …}. */
 static void push_bytes(struct arena *mem, struct json *array, const char *bytes)
 {
     struct str text = str_of(bytes);
@@ -217,6 +217,8 @@ static int hash_request(struct run *run, struct err *err)
     json_put_bytes(&mem, root, "provider", str_of(action->provider));
     json_put_text(&mem, root, "stdin", action->stdin_kind == STDIN_STREAM ? "stream" : "empty");
     json_put_bool(&mem, root, "tty", action->tty);
+    if (action->wall_ms)
+        json_put_int(&mem, root, "wall_ms", (int64_t)action->wall_ms);
     if (json_canonical(root, &text, err) < 0)
         return -1;
     hash_text_of(buf_str(&text), action->request_hash);
@@ -243,6 +245,7 @@ static int admit_identity(const struct request *request, struct run *run, struct
     action->lifetime = request->lifetime;
     action->extend_ms = request->extend_ms;
     action->keep_background = request->keep_background;
+    action->wall_ms = request->wall_ms;
     action->principal = arena_text(&run->mem, str_of(request->principal));
     action->tenant = arena_text(&run->mem, str_of(request->tenant));
     action->provider = arena_text(&run->mem, str_of(request->provider));

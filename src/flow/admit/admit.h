@@ -13,6 +13,7 @@ struct request {
     struct lifetime lifetime;
     uint64_t extend_ms;
     bool keep_background;
+    uint64_t wall_ms; /* EXEC: its own time; 0: the sandbox's */
     const char *verb; /* FILES: what to do with path, and with other if there are two */
     const char *path;
     const char *other;

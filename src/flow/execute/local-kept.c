@@ -73,6 +73,7 @@ int joined_begin(struct execute *execute, struct run *run, struct local *local, 
     if (answer.status == 1)
         return err_set(err, ERR_CONFLICT, "the sandbox is paused; resume it first");
     local->inside = answer.pid;
+    local->before = answer;
     if (kept_connect(local->run_dir, "execs", &local->inside_fd, err) < 0)
         return -1;
     if (box_say(local->inside_fd, BOX_REPORT, 0) < 0)
@@ -97,6 +98,25 @@ int joined_start(struct run *run, struct local *local, struct err *err)
         local->passed_fds[i] = -1;
     }
     return failed;
+}
+
+/* What the limits of the sandbox as a whole did while the command ran. */
+void joined_end(struct run *run, const struct local *local)
+{
+    struct box_message order = {.kind = BOX_STATUS};
+    struct box_message now;
+    struct outcome *outcome = &run->outcome;
+    struct err gone; /* then its end says why */
+
+    if (kept_order(local->run_dir, &order, &now, &gone) < 0)
+        return;
+    outcome->oom_killed = now.oom_kills > local->before.oom_kills;
+    if (outcome->reason != REASON_NONE)
+        return;
+    if (outcome->oom_killed)
+        outcome->reason = REASON_LIMIT_MEMORY;
+    else if (now.pids_refused > local->before.pids_refused)
+        outcome->reason = REASON_LIMIT_PIDS;
 }
 
 /* ---- orders ---- */

@@ -157,8 +157,8 @@ int run_dir_make(const struct execute *execute, struct run *run, struct local *l
 
 static int remove_groups(const char *run_id, struct err *err)
 {
+    struct cgroup_host host; /* outlives the set, which borrows it */
     AUTO_CGROUP_SET struct cgroup_set set = {0};
-    struct cgroup_host host;
     char name[CGROUP_NAME_BYTES];
 
     cgroup_name_of(run_id, name);

@@ -365,6 +365,8 @@ static int release(struct execute *execute, struct run *run, const struct stream
     int failed = run->action.kind == ACTION_CREATE ? kept_release(run, execute->local, err)
                                                    : relay(run, execute->local, streams, err);
 
+    if (execute->local->joined)
+        joined_end(run, execute->local);
     close_sources(run);
     local_end(execute->local);
     return failed;

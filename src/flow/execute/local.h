@@ -34,9 +34,10 @@ struct local {
     int in_fd, out_fd, err_fd; /* our ends of the command's streams */
     int passed_fds[3];         /* joined: the other ends, until they are handed over */
     int signals_fd;
-    int cancelled_by;       /* the signal, or 0 */
-    bool gone;              /* box said that nothing is left */
-    struct box_message end; /* what it said */
+    int cancelled_by;          /* the signal, or 0 */
+    bool gone;                 /* box said that nothing is left */
+    struct box_message end;    /* what it said */
+    struct box_message before; /* joined: how the sandbox was before the command */
 
     const struct cgroup_host *groups; /* the trees a run's groups are in */
 };
@@ -78,6 +79,7 @@ int kept_release(struct run *run, struct local *local, struct err *err) MUST_CHE
 int joined_begin(struct execute *execute, struct run *run, struct local *local,
                  struct err *err) MUST_CHECK;
 int joined_start(struct run *run, struct local *local, struct err *err) MUST_CHECK;
+void joined_end(struct run *run, const struct local *local);
 
 /* Waits for the next message of either end of box; a signal to us, the deadline or the end of
  * both is a failure. Which end it was is in *from_inside. */
