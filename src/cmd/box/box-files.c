@@ -129,6 +129,9 @@ static int answer_records(const struct buf *records, bool more, struct err *err)
 {
     AUTO_FD int fd = memfd_create("listing", MFD_CLOEXEC);
 
+    /* Refused where memory is only watched: see filters.h. */
+    if (fd < 0)
+        fd = open("/sandbox/tmp", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
     if (fd < 0)
         return err_os(err, "making a listing");
     if (write_all(fd, records->p, records->n, err) < 0)

@@ -128,7 +128,8 @@ static int place(struct outer *outer, struct err *err)
                     !plan->started_by_root, err) < 0 ||
         say_ready(outer->box->sync_fd, err) < 0)
         return -1;
-    if (fd_receive(outer->box->sync_fd, &outer->watch.proc_fd, err) < 0)
+    if (fd_receive(outer->box->sync_fd, &outer->watch.proc_fd, err) < 0 ||
+        fd_receive(outer->box->sync_fd, &outer->watch.shm_fd, err) < 0)
         return -1;
     return message_send(BOX_FD_SUPERVISOR, &placed, err);
 }
@@ -260,7 +261,10 @@ static int build(struct outer *outer, struct err *err)
 int outer_run(struct box *box, struct err *err)
 {
     struct outer outer = {
-        .box = box, .pid = -1, .pidfd = -1, .watch = {.plan = box->plan, .proc_fd = -1}
+        .box = box,
+        .pid = -1,
+        .pidfd = -1,
+        .watch = {.plan = box->plan, .proc_fd = -1, .shm_fd = -1}
     };
     struct box_message gone = {.kind = BOX_GONE};
     int failed;

@@ -131,14 +131,18 @@ static int stay_on_processors(struct box *box, struct err *err)
     return 0;
 }
 
-/* The supervisor counts our processes and what they hold; it sees them through our /proc. */
+/* The supervisor counts our processes and what they hold; it sees them through our /proc, and
+ * what lies in memory without being in one of them through our /dev/shm. */
 static int show_processes(struct box *box, struct err *err)
 {
-    AUTO_FD int fd = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    AUTO_FD int proc_fd = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    AUTO_FD int shm_fd = open("/dev/shm", O_PATH | O_DIRECTORY | O_CLOEXEC);
 
-    if (fd < 0)
-        return err_os(err, "opening /proc");
-    return fd_send(box->sync_fd, fd, err);
+    if (proc_fd < 0 || shm_fd < 0)
+        return err_os(err, "opening /proc and /dev/shm");
+    if (fd_send(box->sync_fd, proc_fd, err) < 0)
+        return -1;
+    return fd_send(box->sync_fd, shm_fd, err);
 }
 
 static int enter_cgroupns(struct box *box, struct err *err)

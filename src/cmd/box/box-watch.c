@@ -4,11 +4,14 @@
  *
  * Memory is what the sandbox's processes have resident, in two looks. The cheap one adds up
  * resident pages, which counts shared ones too often; only when that is over the limit the
- * dear one adds up the proportional shares of anonymous and shared memory. Memory files that
- * are merely open (memfd) count as well.
+ * dear one adds up the proportional shares of anonymous and shared memory. What lies in /dev/shm
+ * counts at least as much as what of it is mapped; other memory that is in no process is not to
+ * be had (filters.h).
  *
  * Disk is what lies in the run's own folder, plus what its processes hold open there after
- * deleting it. */
+ * deleting it, each file once. What cannot be measured is over the limit. Deleted files that are
+ * kept by a mapping only, wait in a socket, or are open in a process that hides its descriptors
+ * are not seen. */
 
 #include "cmd/box/box.h"
 
@@ -25,7 +28,6 @@
 #define DISK_PAUSE_US 100000U
 #define OPEN_FILES_MAX 20000U
 #define TREE_DEPTH_MAX 256U
-#define TMPFS_MAGIC_NUMBER 0x01021994
 
 static bool read_small(int dir_fd, const char *path, char *text, size_t size)
 {
@@ -74,24 +76,39 @@ static uint64_t field_kib(const char *text, const char *name)
     return at ? strtoull(at + strlen(name), NULL, 10) * 1024U : 0;
 }
 
-static uint64_t proportional_bytes(int proc_fd, const char *pid)
-{
-    char path[64];
-    char text[4096];
-
-    (void)snprintf(path, sizeof path, "%.20s/smaps_rollup", pid);
-    if (!read_small(proc_fd, path, text, sizeof text))
-        return 0;
-    return field_kib(text, "\nPss_Anon:") + field_kib(text, "\nPss_Shmem:");
-}
-
 /* ---- open but deleted files ---- */
 
-struct held {
-    uint64_t memory_bytes;
-    uint64_t disk_bytes;
-    unsigned looked_at;
+/* A file is open in many processes when it was inherited: seen once, counted once. */
+#define SEEN_SLOTS 4096U /* a power of two; beyond it files count again */
+
+struct seen {
+    uint64_t device, inode;
 };
+
+struct held {
+    uint64_t device; /* of the run's folder: what is deleted elsewhere is not disk */
+    uint64_t disk_bytes;
+    uint64_t files;
+    unsigned looked_at;
+    struct seen seen[SEEN_SLOTS];
+};
+
+static bool is_first_look(struct held *held, const struct stat *st)
+{
+    size_t at = (size_t)(st->st_ino * 0x9e3779b97f4a7c15ULL >> 32);
+
+    for (unsigned tries = 0; tries < 32; tries++) {
+        struct seen *slot = &held->seen[(at + tries) % SEEN_SLOTS];
+
+        if (slot->inode == 0) {
+            *slot = (struct seen){st->st_dev, st->st_ino};
+            return true;
+        }
+        if (slot->inode == st->st_ino && slot->device == st->st_dev)
+            return false;
+    }
+    return true;
+}
 
 static void look_at_open_files(int proc_fd, const char *pid, struct held *held)
 {
@@ -104,23 +121,15 @@ static void look_at_open_files(int proc_fd, const char *pid, struct held *held)
     if (!dir)
         return;
     while (held->looked_at < OPEN_FILES_MAX && (entry = readdir(dir)) != NULL) {
-        struct statfs fs;
         struct stat st;
-        int fd;
 
         held->looked_at++;
         if (entry->d_name[0] == '.' || fstatat(dirfd(dir), entry->d_name, &st, 0) < 0 ||
-            !S_ISREG(st.st_mode) || st.st_nlink != 0)
+            !S_ISREG(st.st_mode) || st.st_nlink != 0 || st.st_dev != held->device ||
+            !is_first_look(held, &st))
             continue;
-        fd = openat(dirfd(dir), entry->d_name, O_PATH | O_CLOEXEC);
-        if (fd < 0 || fstatfs(fd, &fs) < 0)
-            fs.f_type = 0;
-        if (fd >= 0)
-            (void)close(fd);
-        if (fs.f_type == TMPFS_MAGIC_NUMBER)
-            held->memory_bytes += (uint64_t)st.st_blocks * 512U;
-        else
-            held->disk_bytes += (uint64_t)st.st_blocks * 512U;
+        held->files++;
+        held->disk_bytes += (uint64_t)st.st_blocks * 512U;
     }
     (void)closedir(dir);
 }
@@ -130,16 +139,31 @@ static void look_at_open_files(int proc_fd, const char *pid, struct held *held)
 struct census {
     uint64_t processes;
     uint64_t resident_bytes;
-    uint64_t proportional_bytes;
+    uint64_t anon_bytes; /* proportional shares, by the dear look only */
+    uint64_t shared_bytes;
     struct held held;
 };
 
-static void count_processes(int proc_fd, bool dear, bool files, struct census *census)
+static void add_shares(int proc_fd, const char *pid, struct census *census)
+{
+    char path[64];
+    char text[4096];
+
+    (void)snprintf(path, sizeof path, "%.20s/smaps_rollup", pid);
+    if (!read_small(proc_fd, path, text, sizeof text))
+        return;
+    census->anon_bytes += field_kib(text, "\nPss_Anon:");
+    census->shared_bytes += field_kib(text, "\nPss_Shmem:");
+}
+
+static void count_processes(int proc_fd, bool dear, const struct stat *layer, struct census *census)
 {
     DIR *dir = open_folder(proc_fd, ".");
     const struct dirent *entry;
 
-    *census = (struct census){0};
+    memset(census, 0, sizeof *census);
+    if (layer)
+        census->held.device = layer->st_dev;
     if (!dir)
         return;
     while ((entry = readdir(dir)) != NULL) {
@@ -148,8 +172,8 @@ static void count_processes(int proc_fd, bool dear, bool files, struct census *c
         census->processes++;
         census->resident_bytes += resident_bytes(proc_fd, entry->d_name);
         if (dear)
-            census->proportional_bytes += proportional_bytes(proc_fd, entry->d_name);
-        if (files)
+            add_shares(proc_fd, entry->d_name, census);
+        if (layer)
             look_at_open_files(proc_fd, entry->d_name, &census->held);
     }
     (void)closedir(dir);
@@ -161,13 +185,45 @@ struct tree {
     uint64_t bytes;
     uint64_t entries;
     uint64_t entries_max;
+    bool too_deep;
 };
+
+/* A folder its owner took his own rights from is opened for as long as we look. We are the same
+ * user, or root who needs no rights. */
+static DIR *unlock_folder(int dir_fd, const char *name, char unlocked[64], mode_t *mode)
+{
+    int fd = openat(dir_fd, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    struct stat st;
+    DIR *dir = NULL;
+
+    unlocked[0] = '\0';
+    if (fd < 0)
+        return NULL; /* it went meanwhile */
+    if (fstat(fd, &st) == 0 && (st.st_mode & 0500) != 0500) {
+        *mode = st.st_mode & 07777;
+        (void)snprintf(unlocked, 64, "/proc/self/fd/%d", fd);
+        if (chmod(unlocked, *mode | 0500) < 0)
+            unlocked[0] = '\0';
+    }
+    dir = open_folder(dir_fd, name);
+    (void)close(fd);
+    if (dir && unlocked[0])
+        (void)snprintf(unlocked, 64, "/proc/self/fd/%d", dirfd(dir));
+    return dir;
+}
 
 static void measure_tree(int dir_fd, const char *name, unsigned depth, struct tree *tree)
 {
-    DIR *dir = depth < TREE_DEPTH_MAX ? open_folder(dir_fd, name) : NULL;
+    char unlocked[64];
+    mode_t mode = 0;
     const struct dirent *entry;
+    DIR *dir;
 
+    if (depth >= TREE_DEPTH_MAX) {
+        tree->too_deep = true;
+        return;
+    }
+    dir = unlock_folder(dir_fd, name, unlocked, &mode);
     if (!dir)
         return;
     while (tree->entries <= tree->entries_max && (entry = readdir(dir)) != NULL) {
@@ -183,6 +239,8 @@ static void measure_tree(int dir_fd, const char *name, unsigned depth, struct tr
         tree->bytes += (uint64_t)st.st_blocks * 512U /
                        (S_ISDIR(st.st_mode) || st.st_nlink == 0 ? 1U : (uint64_t)st.st_nlink);
     }
+    if (unlocked[0])
+        (void)chmod(unlocked, mode);
     (void)closedir(dir);
 }
 
@@ -195,22 +253,34 @@ static enum reason look_at_disk(struct watch *watch, const struct census *census
     measure_tree(AT_FDCWD, plan_text(plan, plan->run_dir), 0, &tree);
     /* Never spend more than a fifth of one processor on looking. */
     watch->next_disk_us = clock_us() + DISK_PAUSE_US + 4 * (clock_us() - began_us);
-    if (plan->watch_inodes && tree.entries > plan->watch_inodes)
+    if (plan->watch_inodes && tree.entries + census->held.files > plan->watch_inodes)
         return REASON_LIMIT_INODES;
-    if (plan->watch_disk_bytes && tree.bytes + census->held.disk_bytes > plan->watch_disk_bytes)
+    if (tree.too_deep ||
+        (plan->watch_disk_bytes && tree.bytes + census->held.disk_bytes > plan->watch_disk_bytes))
         return REASON_LIMIT_DISK;
     return REASON_NONE;
+}
+
+/* What lies in the sandbox's /dev/shm, mapped or not. */
+static uint64_t shared_files_bytes(const struct watch *watch)
+{
+    struct statfs fs;
+
+    if (watch->shm_fd < 0 || fstatfs(watch->shm_fd, &fs) < 0)
+        return 0;
+    return (uint64_t)(fs.f_blocks - fs.f_bfree) * (uint64_t)fs.f_bsize;
 }
 
 static enum reason look_at_memory(struct watch *watch, const struct census *seen)
 {
     uint64_t limit = watch->plan->watch_memory_bytes;
-    uint64_t used = seen->resident_bytes + seen->held.memory_bytes;
+    uint64_t files = shared_files_bytes(watch);
+    uint64_t used = seen->resident_bytes + files;
     struct census census;
 
     if (limit && used > limit) {
-        count_processes(watch->proc_fd, true, true, &census);
-        used = census.proportional_bytes + census.held.memory_bytes;
+        count_processes(watch->proc_fd, true, NULL, &census);
+        used = census.anon_bytes + (files > census.shared_bytes ? files : census.shared_bytes);
     }
     if (used > watch->peak_memory_bytes)
         watch->peak_memory_bytes = used;
@@ -220,14 +290,17 @@ static enum reason look_at_memory(struct watch *watch, const struct census *seen
 enum reason watch_look(struct watch *watch)
 {
     const struct box_plan *plan = watch->plan;
-    bool disk = (plan->watch_disk_bytes || plan->watch_inodes) && clock_us() >= watch->next_disk_us;
+    struct stat layer;
+    bool disk = (plan->watch_disk_bytes || plan->watch_inodes) &&
+                clock_us() >= watch->next_disk_us &&
+                stat(plan_text(plan, plan->run_dir), &layer) == 0;
     struct census census = {0};
     enum reason reason = REASON_NONE;
 
     if (watch->proc_fd >= 0) {
-        count_processes(watch->proc_fd, false, disk || plan->watch_memory_bytes, &census);
+        count_processes(watch->proc_fd, false, disk ? &layer : NULL, &census);
         watch->processes = census.processes;
-        watch->memory_bytes = census.resident_bytes + census.held.memory_bytes;
+        watch->memory_bytes = census.resident_bytes;
         watch->pids_reached |= plan->pids && census.processes >= plan->pids;
         reason = look_at_memory(watch, &census);
     }

@@ -70,6 +70,7 @@ int outer_run(struct box *box, struct err *err) MUST_CHECK;
 struct watch {
     const struct box_plan *plan;
     int proc_fd; /* the sandbox's own /proc, or -1 */
+    int shm_fd;  /* its /dev/shm, or -1 */
     uint64_t peak_memory_bytes;
     uint64_t memory_bytes; /* at the last look */
     uint64_t processes;

@@ -280,12 +280,14 @@ int main(void)
     scmp_filter_ctx arguments = filter_new(SCMP_ACT_ALLOW);
     scmp_filter_ctx segments = filter_new(SCMP_ACT_ALLOW);
     static const char *const segment_calls[] = {"shmget"};
+    static const char *const memory_files[] = {"memfd_create"}; /* libraries have a way without */
 
     add_names(names, SCMP_ACT_ALLOW, allowed, COUNT(allowed));
     add_names(names, SCMP_ACT_ERRNO(EPERM), refused, COUNT(refused));
     allow_personality(names);
     refuse_arguments(arguments);
     add_names(segments, SCMP_ACT_ERRNO(EPERM), segment_calls, COUNT(segment_calls));
+    add_names(segments, SCMP_ACT_ERRNO(ENOSYS), memory_files, COUNT(memory_files));
     (void)printf("/* Made by filters-export.c. */\n#include \"lib/linux/filters.h\"\n\n");
     print_filter(names, "names");
     print_filter(arguments, "arguments");

@@ -12,7 +12,8 @@
  *     arguments  refuses some arguments of calls the first one lets through
  *
  *     segments   where memory is watched and not held by a cgroup: refuses System V shared
- *                memory, which outlives its processes and belongs to none of them
+ *                memory, which outlives its processes and belongs to none of them, and memory
+ *                files, which can be where no one sees them: on their way through a socket
  *
  * Nothing of libseccomp is needed at run time. */
 extern const struct sock_filter seccomp_names[];
