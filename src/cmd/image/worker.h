@@ -27,7 +27,7 @@ struct job {
 /* Whether the job's time is over; ERR_TIMEOUT. Called wherever something can take long. */
 int job_in_time(const struct job *job, struct err *err) MUST_CHECK;
 
-/* ---- main.c: members of the request, which is brig's ---- */
+/* Members of the request, which is brig's. */
 const char *request_text(struct job *job, const char *key); /* NULL when absent */
 bool request_flag(const struct job *job, const char *key);
 uint64_t request_number(const struct job *job, const char *key);
