@@ -95,10 +95,12 @@ int plan_open(int fd, const struct box_plan **out, struct err *err)
 {
     const struct box_plan *plan;
     struct stat st;
+    int seals;
 
     if (fstat(fd, &st) < 0)
         return err_os(err, "looking at the plan");
-    if ((fcntl(fd, F_GET_SEALS) & SEALS) != SEALS)
+    seals = fcntl(fd, F_GET_SEALS); /* -1: a file that knows no seals */
+    if (seals < 0 || (seals & SEALS) != SEALS)
         return err_set(err, ERR_INTEGRITY, "the plan is not sealed");
     if (st.st_size < (off_t)sizeof *plan || st.st_size > (off_t)BOX_PLAN_MAX)
         return err_set(err, ERR_INTEGRITY, "the plan has %lld bytes", (long long)st.st_size);

@@ -115,6 +115,14 @@ static void see_interfaces(struct run *run, struct str table)
 
 /* ---- the mount table ---- */
 
+static bool is_octal(struct str text)
+{
+    for (size_t i = 0; i < text.n; i++)
+        if (text.p[i] < '0' || text.p[i] > '7')
+            return false;
+    return true;
+}
+
 /* The kernel writes blank, tab, newline and backslash as \ooo. */
 static const char *unescape(struct arena *mem, struct str text)
 {
@@ -122,7 +130,7 @@ static const char *unescape(struct arena *mem, struct str text)
     size_t n = 0;
 
     for (size_t i = 0; i < text.n; i++) {
-        if (text.p[i] == '\\' && i + 3 < text.n) {
+        if (text.p[i] == '\\' && i + 3 < text.n && is_octal((struct str){text.p + i + 1, 3})) {
             out[n++] = (char)((text.p[i + 1] - '0') << 6 | (text.p[i + 2] - '0') << 3 |
                               (text.p[i + 3] - '0'));
             i += 3;
