@@ -25,9 +25,6 @@
 #define JSON_DEPTH_MAX 64
 #define JSON_NODES_MAX 262144
 
-/* What the command line prints as one JSON value: both streams of a run, escaped. */
-#define CLI_JSON_MAX (256 * MIB)
-
 /* One receipt, and what a verifier accepts as one line of an export. */
 #define RECEIPT_TEXT_MAX (64 * KIB)
 #define RECEIPT_BATCH_MAX 1024 /* receipts in one transaction */

@@ -12,8 +12,11 @@ enum form {
     FORM_PRETTY,
 };
 
+#define PRINT_CHUNK 65536U
+
 struct writer {
     struct buf *out;
+    FILE *to; /* where the buffer is emptied to when it has grown, or NULL */
     struct err *err;
     enum form form;
     unsigned level;
@@ -23,10 +26,20 @@ static int write_value(struct writer *w, const struct json *value);
 
 /* A receipt is some five hundred pieces of a few bytes. Where the buffer has room they are copied
  * right here; write_form() puts the terminator behind the last one. */
+static int put_through(struct writer *w, const char *bytes, size_t n)
+{
+    (void)fwrite(w->out->p, 1, w->out->n, w->to); /* whoever closes the stream asks how it went */
+    (void)fwrite(bytes, 1, n, w->to);
+    w->out->n = 0;
+    return 0;
+}
+
 static inline int put(struct writer *w, const char *bytes, size_t n)
 {
     struct buf *out = w->out;
 
+    if (w->to && out->n + n >= PRINT_CHUNK)
+        return put_through(w, bytes, n);
     if (out->cap <= out->n || out->cap - out->n <= n || out->max - out->n < n)
         return buf_add(out, bytes, n, w->err);
     if (n)
@@ -48,7 +61,12 @@ static int write_escaped(struct writer *w, unsigned char c)
 
         return put(w, pair, sizeof pair);
     }
-    return buf_addf(w->out, w->err, "\\u%04x", c);
+    {
+        static const char hex[] = "0123456789abcdef";
+        char code[6] = {'\\', 'u', '0', '0', hex[c >> 4], hex[c & 15]};
+
+        return put(w, code, sizeof code);
+    }
 }
 
 /* DEL and the C1 controls (C2 80 to C2 9F) are legal in JSON but can drive a terminal, so what
@@ -262,6 +280,16 @@ static int write_form(enum form form, const struct json *value, struct buf *out,
 int json_canonical(const struct json *value, struct buf *out, struct err *err)
 {
     return write_form(FORM_CANONICAL, value, out, err);
+}
+
+int json_print(const struct json *value, FILE *to, struct err *err)
+{
+    AUTO_BUF struct buf chunk = BUF(2 * PRINT_CHUNK);
+    struct writer w = {.out = &chunk, .to = to, .err = err, .form = FORM_PRETTY};
+
+    if (write_value(&w, value) < 0)
+        return -1;
+    return put_through(&w, "\n", 1);
 }
 
 int json_pretty(const struct json *value, struct buf *out, struct err *err)

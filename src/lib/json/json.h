@@ -5,6 +5,8 @@
 #include "lib/base/memory.h"
 #include "lib/base/text.h"
 
+#include <stdio.h>
+
 /* One tree for what we read (JSON, YAML) and for what we write (canonical JSON).
  *
  * All nodes belong to the arena they were made in. Strings are decoded UTF-8 and may contain
@@ -54,6 +56,9 @@ int json_canonical(const struct json *value, struct buf *out, struct err *err) M
 /* For people: two blanks a level, members in order of appearance; characters that could drive a
  * terminal are escaped. */
 int json_pretty(const struct json *value, struct buf *out, struct err *err) MUST_CHECK;
+/* The same and a line break, to a stream, in little memory whatever the size. What the stream
+ * makes of it is in its error state; on -1 a part may have been written. */
+int json_print(const struct json *value, FILE *to, struct err *err) MUST_CHECK;
 /* Compact, members in order of appearance. */
 int json_compact(const struct json *value, struct buf *out, struct err *err) MUST_CHECK;
 

@@ -50,14 +50,13 @@ static const char *error_type(enum err_code code)
 
 int cli_json(struct invocation *inv, const struct json *value)
 {
-    AUTO_BUF struct buf text = BUF(CLI_JSON_MAX);
     struct err err;
 
-    if (json_pretty(value, &text, &err) < 0 || buf_add_byte(&text, '\n', &err) < 0) {
+    /* cli_main() looks at the stream's state. */
+    if (json_print(value, inv->out, &err) < 0) {
         (void)fprintf(inv->err, "%s: printing the result: %s\n", inv->program, err.text);
         return cli_status(inv, err.code);
     }
-    (void)fwrite(text.p, 1, text.n, inv->out); /* cli_main() looks at the stream's state */
     return 0;
 }
 

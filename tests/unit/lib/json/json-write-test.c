@@ -344,3 +344,30 @@ TEST(writing_stops_at_the_ceiling_of_the_buffer)
             CHECK_INT(err.code, ERR_LIMIT);
     }
 }
+
+TEST(printing_to_a_stream_gives_the_pretty_form_whatever_the_size)
+{
+    static const size_t sizes[] = {0, 1, 1000, 65535, 65536, 65537, 300000};
+
+    for (size_t i = 0; i < COUNT(sizes); i++)
+        for (unsigned char filling = 0; filling < 2; filling++) {
+            AUTO_ARENA struct arena mem = ARENA(8 * MIB);
+            AUTO_BUF struct buf wanted = BUF(4 * MIB);
+            AUTO_FREE char *text = xmalloc(sizes[i] + 1);
+            AUTO_FREE char *printed = NULL;
+            size_t printed_n = 0;
+            FILE *to = open_memstream(&printed, &printed_n);
+            struct json *object = json_object(&mem);
+            struct err err;
+
+            memset(text, filling ? 'x' : 0, sizes[i]); /* zeros take six characters each */
+            json_put_bytes(&mem, object, "text", (struct str){text, sizes[i]});
+            json_put_int(&mem, object, "n", 1);
+            CHECK_INT(json_pretty(object, &wanted, &err), 0);
+            CHECK_INT(buf_add_byte(&wanted, '\n', &err), 0);
+            CHECK_INT(json_print(object, to, &err), 0);
+            CHECK_INT(fclose(to), 0);
+            CHECK_INT(printed_n, wanted.n);
+            CHECK(printed_n == wanted.n && memcmp(printed, wanted.p, printed_n) == 0);
+        }
+}
