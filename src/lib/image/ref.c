@@ -187,6 +187,9 @@ int image_ref_parse(struct arena *mem, struct str text, struct image_ref *out, s
         return err_set(err, ERR_INVALID, "an image's name has 1 to %d characters", REF_MAX);
     if (parse(mem, text, &ref, err) < 0)
         return err_in(err, "image \"" STR_FMT "\"", STR_ARG(text));
+    /* What was left out counts too: the full name must be one again. */
+    if (strlen(ref.repository) > REPOSITORY_MAX || strlen(image_ref_name(mem, &ref)) > REF_MAX)
+        return err_set(err, ERR_INVALID, "the full name of the image is too long");
     *out = ref;
     return 0;
 }
