@@ -239,6 +239,57 @@ x" ]
     says "--recursive"
 }
 
+@test "a folder leaves and enters as a tar stream that others read and write" {
+    make_tree
+    name=$(printf 'n%.0s' {1..180})
+    echo long >"tree/sub/$name"
+    touch -d '2003-03-03 03:03:03.5' "tree/sub/$name"
+    tar -C tree --format=gnu -cf - . | copy -r - "$id:/tmp/gnu"
+    tar -C tree --format=pax -cf - . | copy -r - "$id:/tmp/pax"
+    for kind in gnu pax; do
+        copy -r "$id:/tmp/$kind" - >"$kind.tar"
+        [ "$(last_receipt .outcome.files.entries)" = 10 ]
+        hash=$(last_receipt .outcome.files.tree_hash)
+        mkdir "$kind"
+        tar -C "$kind" -xpf "$kind.tar"
+        diff <(describe tree | sed 's/\.[0-9]* +/ +/') <(describe "$kind" | sed 's/\.[0-9]* +/ +/')
+        copy -r "$id:/tmp/$kind" "$kind.copy"
+        [ "$(last_receipt .outcome.files.tree_hash)" = "$hash" ]
+    done
+    [ "$(stat -c %y "pax/sub/$name")" = "$(stat -c %y "tree/sub/$name")" ]
+    copy -r "$id:/tmp/pax" - | copy -r - "$id:/tmp/again"
+    [ "$(inside 'cd /tmp && diff -r pax again && echo same')" = same ]
+}
+
+@test "an archive that is none, is cut, or leads out is refused" {
+    run copy -r - "$id:/tmp/t" <<<"this is no archive, however long it may be$(printf '%600s' x)"
+    status_is 64
+    says "no tar archive"
+    mkdir t
+    head -c 100000 /dev/urandom >t/file
+    tar -cf whole.tar t
+    head -c 50000 whole.tar >cut.tar
+    run copy -r - "$id:/tmp/t" <cut.tar
+    status_is 64
+    says "ends too early"
+    [ -z "$(inside 'find /tmp/t -type f')" ]
+    tar --transform 's,^t/,../../escape/,' -cf up.tar t/file
+    run copy -r - "$id:/tmp/t" <up.tar
+    status_is 64
+    says "lead out"
+    tar -P --transform 's,^t/,/tmp/escape/,' -cf absolute.tar t/file
+    run copy -r - "$id:/tmp/t" <absolute.tar
+    status_is 64
+    mkfifo t/fifo
+    chmod 4755 t/file
+    tar -cf - t | copy -r - "$id:/tmp/special" --json >said
+    [ "$(jq .skipped said)" = 1 ]
+    [ "$(inside 'stat -c %a /tmp/special/t/file; ls /tmp/special/t')" = "755
+file" ]
+    run inside 'ls /tmp/escape /escape'
+    [ "$status" -ne 0 ]
+}
+
 @test "what is copied belongs to the sandbox inside, and to the caller outside" {
     echo x >file
     copy file "$id:/tmp"

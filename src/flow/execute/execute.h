@@ -132,6 +132,9 @@ int files_watch(struct files *files, const char *path, uint64_t wait_ms,
  * which takes its place when it is complete. */
 int files_cat(struct files *files, const char *path, int out_fd, struct err *err) MUST_CHECK;
 int files_write(struct files *files, const char *path, int in_fd, struct err *err) MUST_CHECK;
+/* A folder with all that is in it as a tar stream, and such a stream into a folder. */
+int files_tar_out(struct files *files, const char *path, int out_fd, struct err *err) MUST_CHECK;
+int files_tar_in(struct files *files, const char *path, int in_fd, struct err *err) MUST_CHECK;
 /* Between this machine and the sandbox: a file, or a folder with all that is in it. Modes (without
  * set-id bits), times, links and holes are kept. Nothing is written through a link, links that
  * would lead out of the copy and special files are left out and counted. */

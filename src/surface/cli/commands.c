@@ -332,7 +332,8 @@ static const struct command sandbox_cp = {
     .summary = "copy files into or out of a sandbox",
     .help = "One side is ID:PATH, the other a path of this machine or \"-\". Modes, times, links "
             "and holes are kept; set-id bits are not. Special files, and links that would lead out "
-            "of the copy, are left out and counted. A path of this machine that has a colon is "
+            "of the copy, are left out and counted. \"-\" is one file, or with --recursive a "
+            "directory as a tar archive. A path of this machine that has a colon is "
             "written ./like:this.",
     .options = cp_options,
     .run = run_sandbox_cp,

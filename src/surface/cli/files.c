@@ -268,7 +268,8 @@ static int do_fetch(void *context, struct files *files, struct err *err)
     struct files_call *call = context;
 
     if (strcmp(call->other, "-") == 0)
-        return files_cat(files, call->path, STDOUT_FILENO, err);
+        return call->recursive ? files_tar_out(files, call->path, STDOUT_FILENO, err)
+                               : files_cat(files, call->path, STDOUT_FILENO, err);
     return files_fetch(files, call->path, call->other, call->recursive, err);
 }
 
@@ -277,7 +278,8 @@ static int do_push(void *context, struct files *files, struct err *err)
     struct files_call *call = context;
 
     if (strcmp(call->other, "-") == 0)
-        return files_write(files, call->path, STDIN_FILENO, err);
+        return call->recursive ? files_tar_in(files, call->path, STDIN_FILENO, err)
+                               : files_write(files, call->path, STDIN_FILENO, err);
     return files_push(files, call->other, call->path, call->recursive, err);
 }
 
