@@ -54,9 +54,12 @@ static int record_end(struct govern *govern, const struct dead *dead, struct err
     run.verdict = (struct verdict){.kind = VERDICT_ALLOW, .reason = dead->reason};
     run.outcome = (struct outcome){.ended = true, .reason = dead->reason};
     if (!failed)
+        failed = execute_claim(govern->execute, &run, err);
+    if (!failed)
         failed = record_intent(govern->record, &run, err);
     if (!failed)
         failed = record_close(govern->record, &run, err);
+    execute_unclaim(govern->execute);
     run_done(&run);
     return failed;
 }
@@ -68,9 +71,18 @@ static int on_dead(void *context, const struct dead *dead, struct err *err)
 
     if (open_record(govern, err) < 0)
         return -1;
-    if (record_abandoned(govern->record, dead->id, err) < 0 && err->code != ERR_NOT_FOUND)
+    if ((dead->outcome ? record_ended(govern->record, dead->id, dead->outcome, err)
+                       : record_abandoned(govern->record, dead->id, err)) < 0 &&
+        err->code != ERR_NOT_FOUND)
         return -1;
     return dead->kept ? record_end(govern, dead, err) : 0;
+}
+
+int govern_sweep(struct govern *govern, struct err *err)
+{
+    if (execute_sweep(govern->execute, on_dead, govern, err) < 0)
+        return err_in(err, "clearing up after an earlier run");
+    return 0;
 }
 
 int govern_open(const struct govern_config *config, struct govern **out, struct err *err)
@@ -85,8 +97,8 @@ int govern_open(const struct govern_config *config, struct govern **out, struct 
         return -1;
     if (execute_open(config->state_dir, &govern->execute, err) < 0)
         return -1;
-    if (execute_sweep(govern->execute, on_dead, govern, err) < 0)
-        return err_in(err, "clearing up after an earlier run");
+    if (govern_sweep(govern, err) < 0)
+        return -1;
     *out = TAKE(govern);
     return 0;
 }
@@ -220,7 +232,7 @@ static int carry_out(struct govern *govern, struct run *run, const struct stream
         run->outcome.reason = REASON_SANDBOX_FAILED;
         run->outcome.failure = arena_text(&run->mem, str_of(failure.text));
     }
-    return conclude(govern, run, err);
+    return run->outcome.detached ? 0 : conclude(govern, run, err);
 }
 
 int govern_run(struct govern *govern, const struct request *request, const struct streams *streams,
@@ -277,6 +289,7 @@ static int join_request(struct run *run, const struct config *config, const stru
     out->keep_background = request->keep_background;
     /* Time is the command's own; everything else is held for the sandbox as a whole. */
     out->wall_ms = request->limits[LIMIT_WALL];
+    out->detach = request->detach;
     if (request->workdir)
         out->workdir = request->workdir;
     if (request->mounts.n)
@@ -326,7 +339,21 @@ int govern_exec(struct govern *govern, const struct request *request, const stru
         return -1;
     judge(govern, run);
     check_drift(run, &config);
+    if (run->action.detach && !run->action.wall_ms &&
+        run->plan.limits.of[LIMIT_WALL].origin != ORIGIN_DEFAULT)
+        run->action.wall_ms = run->plan.limits.of[LIMIT_WALL].value;
     return carry_out(govern, run, streams, err);
+}
+
+/* What else ends with a sandbox: its making, if nobody lived to tell, and detached commands. */
+static int conclude_destroy(struct govern *govern, struct run *run, struct err *err)
+{
+    if (record_abandoned(govern->record, run->sandbox_id, err) < 0 && err->code != ERR_NOT_FOUND)
+        return err_in(err, "the sandbox is gone; the end of its making could not be recorded");
+    if (conclude(govern, run, err) < 0)
+        return -1;
+    execute_unclaim(govern->execute);
+    return govern_sweep(govern, err);
 }
 
 int govern_change(struct govern *govern, const struct request *request, struct run *run,
@@ -337,7 +364,7 @@ int govern_change(struct govern *govern, const struct request *request, struct r
 
     if (admit_change(request, run, err) < 0 ||
         execute_kept_state(govern->execute, request->sandbox, &state, err) < 0 ||
-        open_record(govern, err) < 0)
+        open_record(govern, err) < 0 || execute_claim(govern->execute, run, err) < 0)
         return -1;
     run->verdict = (struct verdict){.kind = VERDICT_ALLOW, .reason = REASON_POLICY_DEFAULT_ALLOW};
     if (record_intent(govern->record, run, err) < 0)
@@ -345,10 +372,8 @@ int govern_change(struct govern *govern, const struct request *request, struct r
     if (execute_change(govern->execute, run, &failure) < 0) {
         run->outcome.reason = REASON_SANDBOX_FAILED;
         run->outcome.failure = arena_text(&run->mem, str_of(failure.text));
-    } else if (request->kind == ACTION_DESTROY &&
-               record_abandoned(govern->record, run->sandbox_id, err) < 0 &&
-               err->code != ERR_NOT_FOUND) {
-        return err_in(err, "the sandbox is gone; the end of its making could not be recorded");
+    } else if (request->kind == ACTION_DESTROY) {
+        return conclude_destroy(govern, run, err);
     }
     return conclude(govern, run, err);
 }

@@ -23,6 +23,9 @@ int govern_open(const struct govern_config *config, struct govern **out,
 void govern_free(struct govern *govern);
 AUTO_TYPE(govern)
 
+/* Once more what opening does: for one who has waited for something to end. */
+int govern_sweep(struct govern *govern, struct err *err) MUST_CHECK;
+
 /* The provider the profile names, or NULL. */
 const char *govern_provider(const struct govern *govern);
 

@@ -70,6 +70,7 @@ struct action {
     struct lifetime lifetime;
     uint64_t extend_ms;
     bool keep_background; /* EXEC: what it leaves running stays */
+    bool detach;          /* EXEC: it goes on without its caller */
     uint64_t wall_ms;     /* EXEC: its own time; 0: the one the sandbox was made with */
     const char *verb;     /* FILES: "cat", "cp-in", … */
     const char *path;     /* FILES: inside, as written */
@@ -240,6 +241,7 @@ struct moved {
 struct outcome {
     bool started;       /* the command's first instruction ran */
     bool ended;         /* and it has ended */
+    bool detached;      /* it runs on; its end is recorded by whoever finds it */
     enum reason reason; /* why it ended otherwise than by itself, or NONE */
     int exit_code;      /* when signal is 0 */
     int signal;

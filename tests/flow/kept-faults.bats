@@ -69,7 +69,7 @@ background() {
     run --separate-stderr brig sandbox show "$id"
     status_is 0
     receipt_is .reason_code RUN_ABANDONED
-    [ "$(receipts_of intent)" -eq "$(receipts_of outcome)" ]
+    each_run_ended
     brig sandbox destroy "$id"
     no_sandbox_left
     chain_holds
@@ -95,7 +95,7 @@ keeper() {
     eventually 2 alone
     run in_it -- echo on </dev/null
     [ "$output" = on ]
-    [ "$(receipts_of intent)" -eq "$(receipts_of outcome)" ]
+    each_run_ended
 }
 
 @test "what was kept ends with its keeper, and only that" {
@@ -141,7 +141,7 @@ not_running() {
     destroy_all
     brig sandbox list >/dev/null 2>&1
     no_sandbox_left
-    [ "$(receipts_of intent)" -eq "$(receipts_of outcome)" ]
+    each_run_ended
     chain_holds
 }
 
@@ -158,6 +158,7 @@ not_running() {
     destroy_all
     brig sandbox list >/dev/null 2>&1
     no_sandbox_left
+    each_run_ended
     chain_holds
 }
 

@@ -81,3 +81,14 @@ ended_with() {
     receipt_is .reason_code "$1" || return
     receipt_is .sandbox_id "$id"
 }
+
+# each_run_ended: no intent without its end; shows those that lack one.
+each_run_ended() {
+    local open
+    open=$(ledger "SELECT body FROM receipts r WHERE kind = 'intent' AND NOT EXISTS
+        (SELECT 1 FROM receipts e WHERE e.run_id = r.run_id AND e.seq > r.seq)")
+    [ -z "$open" ] || {
+        printf 'without an end:\n%s\n' "$open" >&2
+        return 1
+    }
+}

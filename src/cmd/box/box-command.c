@@ -23,14 +23,6 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
-struct command {
-    char **argv;
-    char **env;
-    const char *tty_path; /* of its terminal, or NULL */
-    int tty_fd;           /* our end of it, or -1 */
-    pid_t pid;
-};
-
 static char **words_of(const struct box_plan *plan, uint32_t at, uint32_t n)
 {
     const uint32_t *texts = plan_array(plan, at);
@@ -66,7 +58,7 @@ static int open_terminal(const struct box_plan *plan, struct command *command, s
     (void)ioctl(command->tty_fd, TIOCSWINSZ, &size);
     (void)snprintf(path, sizeof path, "/dev/pts/%u", number);
     command->tty_path = path;
-    return fd_send(BOX_FD_INSIDE, command->tty_fd, err);
+    return plan->detached ? 0 : fd_send(BOX_FD_INSIDE, command->tty_fd, err);
 }
 
 /* One attempt; what the kernel answered comes back as an errno, 0 for started. */
@@ -134,7 +126,7 @@ static int spawn(struct command *command)
     return answer;
 }
 
-static uint64_t children_cpu_us(void)
+uint64_t command_cpu_us(void)
 {
     struct rusage usage;
 
@@ -144,15 +136,14 @@ static uint64_t children_cpu_us(void)
            (uint64_t)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
 }
 
-static uint64_t children_peak_bytes(void)
+uint64_t command_peak_bytes(void)
 {
     struct rusage usage;
 
     return getrusage(RUSAGE_CHILDREN, &usage) < 0 ? 0 : (uint64_t)usage.ru_maxrss * 1024U;
 }
 
-/* Reaps all that have ended; true when the command was among them. */
-static bool reap(pid_t command, int *status)
+bool command_reap(const struct command *command, int *status)
 {
     bool ended = false;
 
@@ -162,7 +153,7 @@ static bool reap(pid_t command, int *status)
 
         if (pid <= 0)
             return ended;
-        if (pid == command) {
+        if (pid == command->pid) {
             *status = each;
             ended = true;
         }
@@ -177,11 +168,11 @@ static bool obey(const struct command *command, const struct box_message *messag
     return message->kind != BOX_KILL;
 }
 
-static int wait_for_end(const struct command *command, int signals_fd, struct err *err)
+static int wait_for_end(const struct command *command, struct err *err)
 {
     struct pollfd polled[] = {
-        {.fd = signals_fd,    .events = POLLIN},
-        {.fd = BOX_FD_INSIDE, .events = POLLIN}
+        {.fd = command->signals_fd, .events = POLLIN},
+        {.fd = BOX_FD_INSIDE,       .events = POLLIN}
     };
     struct box_message message;
     int status = 0;
@@ -189,12 +180,12 @@ static int wait_for_end(const struct command *command, int signals_fd, struct er
     for (;;) {
         struct signalfd_siginfo info;
 
-        if (reap(command->pid, &status))
+        if (command_reap(command, &status))
             break;
         if (poll(polled, COUNT(polled), -1) < 0 && errno != EINTR)
             return err_os(err, "waiting for the command");
         if (polled[0].revents)
-            (void)!read(signals_fd, &info, sizeof info); /* only wakes us; reap() looks itself */
+            (void)!read(polled[0].fd, &info, sizeof info); /* only wakes us */
         if (polled[1].revents) {
             int got = message_receive(BOX_FD_INSIDE, &message, err);
 
@@ -206,37 +197,46 @@ static int wait_for_end(const struct command *command, int signals_fd, struct er
     }
     message = (struct box_message){.kind = BOX_EXITED,
                                    .status = status,
-                                   .cpu_us = children_cpu_us(),
-                                   .peak_memory_bytes = children_peak_bytes()};
+                                   .cpu_us = command_cpu_us(),
+                                   .peak_memory_bytes = command_peak_bytes()};
     return message_send(BOX_FD_INSIDE, &message, err);
 }
 
-int command_run(const struct box_plan *plan, struct err *err)
+int command_start(const struct box_plan *plan, struct command *out, int *exec_errno,
+                  struct err *err)
 {
-    struct command command = {
+    sigset_t child;
+
+    *out = (struct command){
         .argv = words_of(plan, plan->argv, plan->argv_n),
         .env = words_of(plan, plan->env, plan->env_n),
         .tty_fd = -1,
     };
-    struct box_message started = {.kind = BOX_STARTED};
-    AUTO_FD int signals_fd = -1;
-    sigset_t child;
-
     (void)sigemptyset(&child);
     (void)sigaddset(&child, SIGCHLD);
     (void)sigprocmask(SIG_BLOCK, &child, NULL);
-    signals_fd = signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK);
-    if (signals_fd < 0)
+    out->signals_fd = signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK);
+    if (out->signals_fd < 0)
         return err_os(err, "preparing to wait for the command");
-    if (plan->tty && open_terminal(plan, &command, err) < 0)
+    if (plan->tty && open_terminal(plan, out, err) < 0)
         return -1;
-    started.err.os = spawn(&command);
+    *exec_errno = spawn(out);
+    streams_let_go();
+    return 0;
+}
+
+int command_run(const struct box_plan *plan, struct err *err)
+{
+    struct box_message started = {.kind = BOX_STARTED};
+    struct command command;
+
+    if (command_start(plan, &command, &started.err.os, err) < 0)
+        return -1;
     if (started.err.os)
         started.kind = BOX_NOT_STARTED;
-    streams_let_go();
     if (message_send(BOX_FD_INSIDE, &started, err) < 0 || started.err.os)
         return started.err.os ? 0 : -1;
-    return wait_for_end(&command, signals_fd, err);
+    return wait_for_end(&command, err);
 }
 
 int command_wait_for_release(struct err *err)

@@ -82,9 +82,9 @@ static bool plan_holds(const struct box_plan *plan, size_t size)
     return plan->magic == BOX_PLAN_MAGIC && plan->version == BOX_PLAN_VERSION &&
            plan->size == size && plan->host_uid != 0 && plan->host_gid != 0 &&
            plan->inside_uid != 0 && plan->argv_n > 0 && text_fits(plan, plan->hostname) &&
-           text_fits(plan, plan->workdir) && text_fits(plan, plan->run_dir) &&
-           texts_fit(plan, plan->argv, plan->argv_n) && texts_fit(plan, plan->env, plan->env_n) &&
-           mounts_fit(plan) && paths_fit(plan) &&
+           text_fits(plan, plan->workdir) && text_fits(plan, plan->run_id) &&
+           text_fits(plan, plan->run_dir) && texts_fit(plan, plan->argv, plan->argv_n) &&
+           texts_fit(plan, plan->env, plan->env_n) && mounts_fit(plan) && paths_fit(plan) &&
            array_fits(plan, plan->rlimits, plan->rlimit_n, sizeof(struct box_rlimit)) &&
            (!plan->cgroup_name ||
             (text_fits(plan, plan->cgroup_name) &&

@@ -94,7 +94,7 @@ static void kill_children_but(const pid_t *spared, size_t spared_n)
 }
 
 /* Orphans of those we end become our children in turn, so we go on until there are none. */
-static void end_leftovers(void)
+void leftovers_end(void)
 {
     uint64_t give_up_us = clock_us() + LEFTOVERS_WAIT_US;
 
@@ -116,6 +116,12 @@ static void stay_with_children(void)
         continue;
 }
 
+/* What the sandbox's process list shows of a keeper: which run it is. */
+static void take_name(const struct box_plan *plan)
+{
+    (void)prctl(PR_SET_NAME, plan_text(plan, plan->run_id), 0, 0, 0);
+}
+
 static int run_passed(const int *fds, struct err *err)
 {
     const struct box_plan *plan = NULL;
@@ -124,6 +130,14 @@ static int run_passed(const int *fds, struct err *err)
     if (plan_open(fds[PASSED_PLAN], &plan, err) < 0 ||
         enter_workdir(plan_text(plan, plan->workdir), err) < 0)
         return -1;
+    take_name(plan);
+    if (plan->detached) {
+        (void)close(fds[PASSED_PLAN]);
+        failed = detached_run(plan, fds + PASSED_IN, err);
+        if (failed == 0 && plan->keep_background)
+            stay_with_children();
+        return failed;
+    }
     for (int i = 0; i < 3; i++)
         if (dup2(fds[PASSED_IN + i], i) < 0)
             return err_os(err, "taking over the streams");
@@ -131,7 +145,7 @@ static int run_passed(const int *fds, struct err *err)
         (void)close(fds[i]);
     failed = command_run(plan, err);
     if (failed || !plan->keep_background)
-        end_leftovers();
+        leftovers_end();
     else
         stay_with_children();
     return failed < 0 ? -1 : 0;

@@ -16,6 +16,7 @@
 #include "lib/base/err.h"
 
 #include <string.h>
+#include <sys/types.h>
 
 /* Tests build boxes that lack a wall (tests/flow/degraded), to see that the missing wall is
  * noticed. In any other build this is false and costs nothing. */
@@ -53,6 +54,21 @@ int report_send(const struct box *box, struct err *err) MUST_CHECK;
 
 /* box-command.c: runs what a plan says with our 0, 1 and 2 and tells BOX_FD_INSIDE about it;
  * returns when it has ended, 1 when it is to be ended. */
+struct command {
+    char **argv;
+    char **env;
+    const char *tty_path; /* of its terminal, or NULL */
+    int tty_fd;           /* our end of it, or -1 */
+    int signals_fd;       /* readable when a child has ended */
+    pid_t pid;
+};
+/* Only starts it; the errno of a failed exec comes back in *exec_errno. */
+int command_start(const struct box_plan *plan, struct command *out, int *exec_errno,
+                  struct err *err) MUST_CHECK;
+/* Reaps all that have ended; true when the command was among them. */
+bool command_reap(const struct command *command, int *status);
+uint64_t command_cpu_us(void);
+uint64_t command_peak_bytes(void);
 int command_wait_for_release(struct err *err) MUST_CHECK;
 int command_run(const struct box_plan *plan, struct err *err) MUST_CHECK;
 
@@ -62,6 +78,11 @@ int serve_run(const struct box *box, struct err *err) MUST_CHECK;
 /* box-files.c: files and ports for a caller outside, until its connection ends. */
 int files_serve(const struct box *box, struct err *err) MUST_CHECK;
 int ports_serve(const struct box_message *first, struct err *err) MUST_CHECK;
+
+void leftovers_end(void); /* all children of this process and theirs */
+
+/* box-detached.c: a command whose keeper needs no caller; fds are its socket, log and lock. */
+int detached_run(const struct box_plan *plan, const int fds[3], struct err *err) MUST_CHECK;
 
 /* box-outer.c: the life of the outer process; returns when nothing of the run is left. */
 int outer_run(struct box *box, struct err *err) MUST_CHECK;

@@ -246,6 +246,7 @@ static int admit_identity(const struct request *request, struct run *run, struct
     action->extend_ms = request->extend_ms;
     action->keep_background = request->keep_background;
     action->wall_ms = request->wall_ms;
+    action->detach = request->detach;
     action->principal = arena_text(&run->mem, str_of(request->principal));
     action->tenant = arena_text(&run->mem, str_of(request->tenant));
     action->provider = arena_text(&run->mem, str_of(request->provider));

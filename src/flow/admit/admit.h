@@ -14,6 +14,7 @@ struct request {
     uint64_t extend_ms;
     bool keep_background;
     uint64_t wall_ms; /* EXEC: its own time; 0: the sandbox's */
+    bool detach;
     const char *verb; /* FILES: what to do with path, and with other if there are two */
     const char *path;
     const char *other;

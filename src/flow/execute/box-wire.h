@@ -81,6 +81,7 @@ struct box_plan {
     uint32_t landlock_abi;
     uint32_t cpus; /* stay on so many processors; 0: any */
     uint32_t hostname, workdir;
+    uint32_t run_id;       /* of the run; a keeper is called so */
     uint32_t run_dir;      /* on the host: removed when the run is over */
     uint32_t argv, argv_n; /* arrays of uint32_t */
     uint32_t env, env_n;
@@ -99,17 +100,18 @@ struct box_plan {
     uint64_t ttl_ms; /* of a kept sandbox; 0: no such bound */
     uint64_t idle_ms;
     uint64_t max_ms;
+    uint64_t wall_ms;   /* detached: the keeper ends it then; 0: not */
     int32_t execs_fd;   /* kept: where PID 1 takes commands; else -1 */
     int32_t control_fd; /* kept: where outer takes orders; else -1 */
     uint8_t started_by_root;
     uint8_t tty;
     uint8_t keep_background;
     uint16_t tty_rows, tty_columns; /* of the caller's terminal; 0: it has none */
-    uint8_t pad[1];
+    uint8_t detached;               /* exec-wire.h: the keeper goes on without its caller */
 };
 
-/* A command for a kept sandbox is a plan of its own, of which only argv, env, workdir, tty and
- * keep_background are looked at: the same form, the same checks. */
+/* A command for a kept sandbox is a plan of its own, of which only run_id, argv, env, workdir, tty,
+ * keep_background, detached and wall_ms are looked at: the same form, the same checks. */
 
 enum box_message_kind {
     BOX_FAILED, /* err says why; the box is coming down */
@@ -123,7 +125,11 @@ enum box_message_kind {
     BOX_SIGNAL,      /* to inside: send status as a signal to the command */
     BOX_KILL,        /* to outer: end everything now; to an exec: end it and what it left */
     BOX_REPORT,      /* to an exec: answer BOX_PARKED and the report */
-    BOX_EXEC,        /* to an exec: run this; the plan and three streams come along */
+    BOX_EXEC,        /* to an exec: run this; the plan and three streams come along, or, for a
+                        detached one, the plan, its socket, its log and its lock */
+    BOX_ATTACH,      /* to a detached exec: three streams come along; answered by BOX_STARTED,
+                        value and processes: bytes of both streams before them */
+    BOX_RESIZE,      /* to a detached exec: value is rows * 65536 + columns */
     BOX_STATUS,      /* to outer, and its answer: pid, status (1: paused), value (ms left) */
     BOX_EXTEND,      /* to outer: value is the new time to live in ms */
     BOX_PAUSE,       /* to outer */

@@ -11,6 +11,8 @@
 struct arena;
 struct moved;
 struct run;
+struct buf;
+struct outcome;
 
 /* Inside what a run happens: one provider out of a table. */
 struct execute;
@@ -51,6 +53,7 @@ struct dead {
     const char *id;
     bool kept;
     enum reason reason;
+    const struct outcome *outcome; /* of a detached command that has ended; else NULL */
 };
 int execute_sweep(struct execute *execute,
                   int (*on_dead)(void *context, const struct dead *dead, struct err *err),
@@ -72,6 +75,52 @@ int execute_kept_state(struct execute *execute, const char *id, struct kept_stat
 int execute_kept_each(struct execute *execute,
                       int (*on_sandbox)(void *context, const char *id, struct err *err),
                       void *context, struct err *err) MUST_CHECK;
+/* Its processes, without PID 1 and the keepers. */
+struct kept_process {
+    int pid;          /* as it is inside */
+    const char *exec; /* the beginning of the id of the run it belongs to */
+    char state;       /* as in /proc: R, S, D, T, Z */
+    uint64_t cpu_us;
+    uint64_t memory_bytes;
+    struct str command; /* whatever the process claims: escape it */
+};
+int execute_kept_processes(struct execute *execute, const char *id,
+                           int (*on_process)(void *context, const struct kept_process *process,
+                                             struct err *err),
+                           void *context, struct err *err) MUST_CHECK;
+
+/* The commands of a kept sandbox: those that run, and detached ones that have ended. */
+struct kept_exec {
+    const char *id; /* of its run */
+    bool detached;
+    bool running;
+    bool ended; /* and it is known how */
+    bool tty;
+    int status; /* as wait() gives it */
+    enum reason reason;
+    int64_t began_at;  /* seconds since 1970 */
+    uint64_t bytes[2]; /* of its two streams so far; detached only */
+    uint64_t duration_us;
+};
+int execute_exec_each(struct execute *execute, const char *sandbox,
+                      int (*on_exec)(void *context, const struct kept_exec *exec, struct err *err),
+                      void *context, struct err *err) MUST_CHECK;
+/* One of them; ERR_NOT_FOUND: there is none of that id. */
+int execute_exec_look(struct execute *execute, const char *id, struct kept_exec *out,
+                      struct err *err) MUST_CHECK;
+/* What is kept of stream 0 or 1 of a detached one from byte `from` on, into out; *next is the
+ * number of the byte behind it, and *from moves to the first byte that there still is. */
+int execute_exec_read(struct execute *execute, const char *id, unsigned stream, uint64_t *from,
+                      struct buf *out, uint64_t *next, struct err *err) MUST_CHECK;
+/* Joins a detached command that runs: what is kept of its output, then its streams, until it ends
+ * or a signal tells us to leave. out says which. */
+int execute_exec_attach(struct execute *execute, const char *id, const struct streams *streams,
+                        struct kept_exec *out, struct err *err) MUST_CHECK;
+
+/* Marks a run that makes no sandbox of its own, until the next one begins or it is let go: when
+ * Brig dies before it recorded the end, the next one does. */
+int execute_claim(struct execute *execute, struct run *run, struct err *err) MUST_CHECK;
+void execute_unclaim(struct execute *execute);
 /* Does what run->action says to its sandbox: pause, resume, extend, destroy. */
 int execute_change(struct execute *execute, struct run *run, struct err *err) MUST_CHECK;
 

@@ -32,7 +32,7 @@ static int socket_address(const char *dir, const char *name, int *dir_fd, struct
     return 0;
 }
 
-static int listen_at(const char *dir, const char *name, int *out, struct err *err)
+int kept_listen(const char *dir, const char *name, int *out, struct err *err)
 {
     AUTO_FD int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
     AUTO_FD int dir_fd = -1;
@@ -73,9 +73,9 @@ int kept_prepare(const struct run *run, struct local *local, struct err *err)
     (void)snprintf(config, sizeof config, "%s/config", local->run_dir);
     if (file_replace(config, run->action.config, strlen(run->action.config), 0600, err) < 0)
         return -1;
-    if (listen_at(local->run_dir, "execs", &local->execs_fd, err) < 0)
+    if (kept_listen(local->run_dir, "execs", &local->execs_fd, err) < 0)
         return -1;
-    return listen_at(local->run_dir, "control", &local->control_fd, err);
+    return kept_listen(local->run_dir, "control", &local->control_fd, err);
 }
 
 static bool is_id(const char *id)
@@ -90,6 +90,14 @@ static bool is_held(const char *lock_path)
     AUTO_FD int fd = open(lock_path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
 
     return fd >= 0 && flock(fd, LOCK_SH | LOCK_NB) < 0;
+}
+
+bool kept_is_held(const struct execute *execute, const char *id)
+{
+    char run_dir[RUN_DIR_BYTES];
+    struct err ignored;
+
+    return kept_open(execute, id, run_dir, &ignored) == 0;
 }
 
 int kept_open(const struct execute *execute, const char *id, char run_dir[RUN_DIR_BYTES],

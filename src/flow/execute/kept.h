@@ -22,6 +22,7 @@ int kept_prepare(const struct run *run, struct local *local, struct err *err) MU
 /* ERR_NOT_FOUND: there is no such sandbox (any more). */
 int kept_open(const struct execute *execute, const char *id, char run_dir[RUN_DIR_BYTES],
               struct err *err) MUST_CHECK;
+int kept_listen(const char *dir, const char *name, int *out, struct err *err) MUST_CHECK;
 /* A connection to PID 1, for one command. */
 int kept_connect(const char *run_dir, const char *name, int *out, struct err *err) MUST_CHECK;
 /* One order to outer and its answer; a refusal is an error with its words. */

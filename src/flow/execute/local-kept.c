@@ -66,6 +66,7 @@ int joined_begin(struct execute *execute, struct run *run, struct local *local, 
     struct box_message answer;
 
     local->joined = true;
+    local->state_dir = execute->state_dir;
     if (exec_lock_make(execute, run, local, err) < 0 ||
         kept_open(execute, run->action.sandbox, local->run_dir, err) < 0 ||
         kept_order(local->run_dir, &order, &answer, err) < 0)
@@ -78,7 +79,7 @@ int joined_begin(struct execute *execute, struct run *run, struct local *local, 
         return -1;
     if (box_say(local->inside_fd, BOX_REPORT, 0) < 0)
         return err_os(err, "asking the sandbox for its report");
-    return make_streams(local, err);
+    return run->action.detach ? detached_prepare(run, local, err) : make_streams(local, err);
 }
 
 int joined_start(struct run *run, struct local *local, struct err *err)

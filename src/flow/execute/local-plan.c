@@ -201,6 +201,7 @@ static int put_all(struct buf *block, struct run *run, struct local *local, stru
 
     if (put_text(block, run->plan.hostname, &plan->hostname, err) < 0 ||
         put_text(block, run->plan.workdir, &plan->workdir, err) < 0 ||
+        put_text(block, run->id, &plan->run_id, err) < 0 ||
         put_text(block, local->run_dir, &plan->run_dir, err) < 0 ||
         put_words(block, run->action.argv, &plan->argv, &plan->argv_n, err) < 0 ||
         put_words(block, run->plan.env, &plan->env, &plan->env_n, err) < 0 ||
@@ -260,6 +261,8 @@ int box_plan_seal(struct run *run, struct local *local, struct handed *handed, i
         .started_by_root = run->offer.started_by_root,
         .tty = run->action.tty,
         .keep_background = run->action.keep_background,
+        .detached = run->action.detach,
+        .wall_ms = run->action.detach ? run->action.wall_ms : 0,
     };
 
     put_size(&plan);

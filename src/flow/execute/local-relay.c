@@ -270,10 +270,8 @@ static int wait_ms(const struct relay *relay)
 
 /* ---- what box says ---- */
 
-static void on_exit_status(struct run *run, int status)
+void outcome_exited(struct outcome *outcome, int status)
 {
-    struct outcome *outcome = &run->outcome;
-
     outcome->ended = true;
     if (WIFSIGNALED(status))
         outcome->signal = WTERMSIG(status);
@@ -281,7 +279,7 @@ static void on_exit_status(struct run *run, int status)
         outcome->exit_code = WEXITSTATUS(status);
 }
 
-static void on_not_started(struct run *run, int os)
+void outcome_not_started(struct run *run, int os)
 {
     struct outcome *outcome = &run->outcome;
     bool missing = os == ENOENT || os == ENOTDIR;
@@ -301,11 +299,11 @@ static void on_message(struct relay *relay, const struct box_message *message)
         run->outcome.started = true;
         return;
     case BOX_NOT_STARTED:
-        on_not_started(run, message->err.os);
+        outcome_not_started(run, message->err.os);
         relay->exited = true;
         return;
     case BOX_EXITED:
-        on_exit_status(run, message->status);
+        outcome_exited(&run->outcome, message->status);
         run->outcome.cpu_us = message->cpu_us;
         run->outcome.peak_memory_bytes = message->peak_memory_bytes;
         relay->exited = true;
@@ -325,6 +323,8 @@ static void on_message(struct relay *relay, const struct box_message *message)
     case BOX_KILL:
     case BOX_REPORT:
     case BOX_EXEC:
+    case BOX_ATTACH:
+    case BOX_RESIZE:
     case BOX_STATUS:
     case BOX_EXTEND:
     case BOX_PAUSE:
@@ -529,4 +529,74 @@ int relay(struct run *run, struct local *local, const struct streams *streams, s
     finish(relay);
     free(relay);
     return failed;
+}
+
+/* ---- attached ---- */
+
+static void send_size(int fd)
+{
+    struct box_message message = {.kind = BOX_RESIZE};
+    struct winsize size;
+
+    if (ioctl(STDIN_FILENO, TIOCGWINSZ, &size) < 0)
+        return;
+    message.value = (uint64_t)size.ws_row << 16 | size.ws_col;
+    (void)send(fd, &message, sizeof message, MSG_NOSIGNAL); /* gone shows in the next poll */
+}
+
+/* False: leave. */
+static bool on_attached_signal(int signals_fd, int fd)
+{
+    struct signalfd_siginfo info;
+
+    if (read(signals_fd, &info, sizeof info) != (ssize_t)sizeof info)
+        return true;
+    if (info.ssi_signo == SIGWINCH)
+        send_size(fd);
+    return info.ssi_signo == SIGWINCH;
+}
+
+int relay_attached(int fd, const int pipes[3], const struct streams *streams, int signals_fd,
+                   bool tty, struct box_message *end, struct err *err)
+{
+    AUTO_FREE struct relay *relay = xcalloc(1, sizeof *relay);
+    struct flow *flows[] = {&relay->in, &relay->out, &relay->err};
+
+    flow_init(&relay->in, streams->in_fd, pipes[0], false, 0);
+    flow_init(&relay->out, pipes[1], streams->out_fd, false, 0);
+    flow_init(&relay->err, pipes[2], streams->err_fd, false, 0);
+    relay->in.close_to = relay->out.close_from = relay->err.close_from = true;
+    if (tty)
+        send_size(fd);
+    while (fd >= 0 || is_open(&relay->out) || is_open(&relay->err)) {
+        struct pollfd polled[] = {
+            flow_poll(&relay->in),
+            flow_poll(&relay->out),
+            flow_poll(&relay->err),
+            {.fd = fd,         .events = POLLIN},
+            {.fd = signals_fd, .events = POLLIN},
+        };
+
+        if (poll(polled, COUNT(polled), -1) < 0 && errno != EINTR)
+            return err_os(err, "waiting for the command");
+        for (size_t i = 0; i < COUNT(flows); i++)
+            flow_act(flows[i], &polled[i]);
+        if (polled[4].revents && !on_attached_signal(signals_fd, fd)) {
+            /* Told before our streams end: that is not the end of the command's input. */
+            if (fd >= 0)
+                (void)shutdown(fd, SHUT_RDWR);
+            break;
+        }
+        if (polled[3].revents && fd >= 0) {
+            ssize_t got = recv(fd, end, sizeof *end, MSG_DONTWAIT);
+
+            if (got >= 0 || errno != EAGAIN)
+                fd = -1; /* it says one thing, or is gone */
+        }
+    }
+    for (size_t i = 0; i < COUNT(flows); i++)
+        close_source(flows[i]);
+    if (relay->in.to >= 0)
+        (void)close(relay->in.to);
+    return 0;
 }

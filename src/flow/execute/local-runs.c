@@ -137,9 +137,15 @@ static int claim(const struct execute *execute, const char *folder, struct run *
 int exec_lock_make(const struct execute *execute, struct run *run, struct local *local,
                    struct err *err)
 {
+    const char *word = run->action.kind != ACTION_EXEC ? "change"
+                       : run->action.detach            ? "detached"
+                                                       : "exec";
+
     if (claim(execute, "runs", run, local->exec_dir, &local->lock_fd, err) < 0)
         return -1;
     local->cleared = true; /* there is nothing but the lock */
+    if (dprintf(local->lock_fd, "%s %s\n", word, run->action.sandbox) < 0)
+        return err_os(err, "writing %s.lock", local->exec_dir);
     return 0;
 }
 
@@ -250,10 +256,36 @@ static enum reason reason_in(int lock_fd)
 
 typedef int dead_visitor(void *context, const struct dead *dead, struct err *err);
 
-static int sweep_one(int runs_fd, const char *lock_name, bool kept, dead_visitor *on_dead,
-                     void *context, struct err *err)
+/* A detached command is told about once; what is kept of its output stays as long as its
+ * sandbox does. */
+static int sweep_detached(const struct execute *execute, int runs_fd, int lock_fd,
+                          struct dead *dead, dead_visitor *on_dead, void *context, bool *stays,
+                          struct err *err)
+{
+    struct outcome outcome = {0};
+    char sandbox[ID_BYTES];
+    bool recorded = false;
+
+    *stays = false;
+    if (!detached_lock(lock_fd, sandbox, &recorded))
+        return on_dead(context, dead, err);
+    *stays = kept_is_held(execute, sandbox);
+    if (recorded)
+        return 0;
+    if (detached_outcome(runs_fd, dead->id, &outcome))
+        dead->outcome = &outcome;
+    if (on_dead(context, dead, err) < 0)
+        return -1;
+    if (*stays && (lseek(lock_fd, 0, SEEK_END) < 0 || dprintf(lock_fd, "recorded\n") < 0))
+        return err_os(err, "noting that the end of %s was recorded", dead->id);
+    return 0;
+}
+
+static int sweep_one(const struct execute *execute, int runs_fd, const char *lock_name, bool kept,
+                     dead_visitor *on_dead, void *context, struct err *err)
 {
     struct dead dead = {.kept = kept};
+    bool stays = false;
     size_t n = strlen(lock_name);
     AUTO_FD int lock_fd = -1;
     char id[ID_BYTES];
@@ -266,13 +298,14 @@ static int sweep_one(int runs_fd, const char *lock_name, bool kept, dead_visitor
     /* The receipt comes before the traces go: dying here only repeats the work. */
     dead.id = id;
     dead.reason = reason_in(lock_fd);
-    if (on_dead(context, &dead, err) < 0)
+    if (kept ? on_dead(context, &dead, err) < 0
+             : sweep_detached(execute, runs_fd, lock_fd, &dead, on_dead, context, &stays, err) < 0)
         return -1;
-    return remove_run(runs_fd, id, err);
+    return stays ? 0 : remove_run(runs_fd, id, err);
 }
 
-static int sweep_folder(const char *path, bool kept, dead_visitor *on_dead, void *context,
-                        struct err *err)
+static int sweep_folder(const struct execute *execute, const char *path, bool kept,
+                        dead_visitor *on_dead, void *context, struct err *err)
 {
     DIR *dir = opendir(path);
     const struct dirent *entry;
@@ -281,7 +314,7 @@ static int sweep_folder(const char *path, bool kept, dead_visitor *on_dead, void
     if (!dir)
         return errno == ENOENT ? 0 : err_os(err, "opening %s", path);
     for (unsigned seen = 0; !failed && seen < SWEEP_MAX && (entry = readdir(dir)) != NULL; seen++)
-        failed = sweep_one(dirfd(dir), entry->d_name, kept, on_dead, context, err);
+        failed = sweep_one(execute, dirfd(dir), entry->d_name, kept, on_dead, context, err);
     (void)closedir(dir);
     return failed;
 }
@@ -294,7 +327,7 @@ int execute_sweep(struct execute *execute, dead_visitor *on_dead, void *context,
         char path[RUN_DIR_BYTES];
 
         (void)snprintf(path, sizeof path, "%.2000s/%s", execute->state_dir, folders[i]);
-        if (sweep_folder(path, i == 1, on_dead, context, err) < 0)
+        if (sweep_folder(execute, path, i == 1, on_dead, context, err) < 0)
             return -1;
     }
     return 0;

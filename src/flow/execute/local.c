@@ -248,6 +248,19 @@ static int open_signals(struct local *local, struct err *err)
     return local->signals_fd < 0 ? err_os(err, "listening for signals") : 0;
 }
 
+int execute_claim(struct execute *execute, struct run *run, struct err *err)
+{
+    local_free(TAKE(execute->local));
+    execute->local = local_new();
+    execute->local->joined = true;
+    return exec_lock_make(execute, run, execute->local, err);
+}
+
+void execute_unclaim(struct execute *execute)
+{
+    local_free(TAKE(execute->local));
+}
+
 static int begin(struct execute *execute, struct run *run, struct err *err)
 {
     struct local *local;
@@ -363,6 +376,7 @@ static int release(struct execute *execute, struct run *run, const struct stream
                    struct err *err)
 {
     int failed = run->action.kind == ACTION_CREATE ? kept_release(run, execute->local, err)
+                 : run->action.detach              ? detached_release(run, execute->local, err)
                                                    : relay(run, execute->local, streams, err);
 
     if (execute->local->joined)

@@ -26,6 +26,7 @@ struct local {
     bool cleared; /* folder and cgroups are gone: the lock may go, too */
     bool stays;   /* a kept sandbox that stands: it is not ours to end */
     bool joined;  /* a command in a kept sandbox: the folder is not ours to remove */
+    const char *state_dir;
     char exec_dir[RUN_DIR_BYTES]; /* joined: what its lock is named after */
     pid_t outer;
     pid_t inside; /* PID 1 as the host sees it */
@@ -50,6 +51,16 @@ int layer_fd(struct local *local, const char *name, struct err *err) MUST_CHECK;
 /* The lock of a command in a kept sandbox: found free, its Brig is dead. */
 int exec_lock_make(const struct execute *execute, struct run *run, struct local *local,
                    struct err *err) MUST_CHECK;
+/* local-detached.c: a command that runs without us (exec-wire.h). */
+int detached_prepare(struct run *run, struct local *local, struct err *err) MUST_CHECK;
+int detached_release(struct run *run, struct local *local, struct err *err) MUST_CHECK;
+/* What the lock of a dead run says: the sandbox it was detached in, and whether its end was
+ * recorded already. False: it was not detached. */
+bool detached_lock(int lock_fd, char sandbox[ID_BYTES], bool *recorded);
+/* How it ended; false: it did not get to say. */
+bool detached_outcome(int runs_fd, const char *id, struct outcome *out);
+bool kept_is_held(const struct execute *execute, const char *id);
+
 void run_dir_clear(struct local *local); /* the folder and the cgroups */
 void run_dir_close(struct local *local); /* the lock, last of all */
 void cgroup_name_of(const char *run_id, char out[CGROUP_NAME_BYTES]);
@@ -73,6 +84,12 @@ int observe(struct run *run, struct local *local, struct str report, struct err 
 /* local-relay.c: from the release to the end. */
 int relay(struct run *run, struct local *local, const struct streams *streams,
           struct err *err) MUST_CHECK;
+/* For one who is attached over fd with the other ends of three pipes, until the command ends
+ * (end->kind is BOX_EXITED) or a signal comes (it is not). */
+int relay_attached(int fd, const int pipes[3], const struct streams *streams, int signals_fd,
+                   bool tty, struct box_message *end, struct err *err) MUST_CHECK;
+void outcome_exited(struct outcome *outcome, int status);
+void outcome_not_started(struct run *run, int os);
 
 /* local-kept.c: a sandbox that stays, and a command in one that stays. */
 int kept_release(struct run *run, struct local *local, struct err *err) MUST_CHECK;

@@ -278,18 +278,25 @@ static bool is_own_member(struct str key)
     return false;
 }
 
-void receipt_of_abandoned(struct arena *mem, const struct json *intent, struct receipt *out)
+void receipt_of_abandoned(struct arena *mem, const struct json *intent, const struct outcome *known,
+                          struct receipt *out)
 {
     struct json *json = json_object(mem);
-    struct json *outcome = json_object(mem);
+    struct json *outcome = known ? outcome_json(mem, known) : json_object(mem);
+    enum reason reason = known ? known->reason : REASON_RUN_ABANDONED;
     struct str text = {0};
 
     json_each(member, intent) if (!is_own_member(member->key)) json_copy_member(mem, json, member);
     if (json_is_text(json_get(intent, "receipt_id"), &text))
         json_put_text(mem, json, "intent_id", arena_text(mem, text));
-    json_put_bool(mem, outcome, "ended", false);
+    if (!known)
+        json_put_bool(mem, outcome, "ended", false);
     json_put(json, "outcome", outcome);
-    json_put_text(mem, json, "reason_code", reason_code(REASON_RUN_ABANDONED));
+    if (reason != REASON_NONE)
+        json_put_text(mem, json, "reason_code", reason_code(reason));
+    else
+        json_each(member, intent) if (str_is(member->key, "reason_code"))
+            json_copy_member(mem, json, member);
     text = (struct str){0};
     (void)json_is_text(json_get(intent, "run_id"), &text); /* the ledger found it by that name */
     *out = (struct receipt){.role = ROLE_CLOSES,

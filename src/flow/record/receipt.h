@@ -43,7 +43,8 @@ void receipt_done(struct receipt *receipt);
 void receipt_of_run(struct arena *mem, const struct run *run, enum receipt_role role,
                     struct receipt *out);
 /* The end of a run nobody saw end, from the receipt that began it. */
-void receipt_of_abandoned(struct arena *mem, const struct json *intent, struct receipt *out);
+void receipt_of_abandoned(struct arena *mem, const struct json *intent, const struct outcome *known,
+                          struct receipt *out);
 
 /* Gives it its place behind the head, which moves on, and its hash. */
 int receipt_seal(struct arena *mem, const char *key_id, struct chain_head *head,

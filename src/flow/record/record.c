@@ -242,8 +242,8 @@ int record_close(struct record *record, struct run *run, struct err *err)
     return failed;
 }
 
-static int append_abandoned(struct record *record, struct arena *mem, const char *run_id,
-                            struct err *err)
+static int append_end(struct record *record, struct arena *mem, const char *run_id,
+                      const struct outcome *outcome, struct err *err)
 {
     const struct json *intent = NULL;
     enum run_state state = RUN_UNKNOWN;
@@ -256,21 +256,27 @@ static int append_abandoned(struct record *record, struct arena *mem, const char
         return err_set(err, ERR_NOT_FOUND, "the ledger knows no run %s", run_id);
     if (state == RUN_ENDED)
         return 0;
-    receipt_of_abandoned(mem, intent, &receipt);
+    receipt_of_abandoned(mem, intent, outcome, &receipt);
     failed = append(record, mem, &receipt, 1, err);
     receipt_done(&receipt);
     return failed;
 }
 
-int record_abandoned(struct record *record, const char *run_id, struct err *err)
+int record_ended(struct record *record, const char *run_id, const struct outcome *outcome,
+                 struct err *err)
 {
     AUTO_ARENA struct arena mem = ARENA(RECEIPT_MEMORY_MAX);
-    int failed = append_abandoned(record, &mem, run_id, err);
+    int failed = append_end(record, &mem, run_id, outcome, err);
 
     if (failed < 0 && err->code == ERR_LIMIT && give_up_room(record))
-        failed = append_abandoned(record, &mem, run_id, err);
+        failed = append_end(record, &mem, run_id, outcome, err);
     /* Between looking and writing somebody else may have ended it: just as well. */
     return failed < 0 && err->code == ERR_CONFLICT ? 0 : failed;
+}
+
+int record_abandoned(struct record *record, const char *run_id, struct err *err)
+{
+    return record_ended(record, run_id, NULL, err);
 }
 
 int record_rehearse(struct record *record, struct run *run, struct err *err)

@@ -45,8 +45,14 @@ static const struct cli_option exec_options[] = {
              "(default: none)"},
     {"--tty", .help = "give the command a terminal"},
     {"--keep", .help = "in a kept sandbox: leave running what it started in the background"},
+    {"--detach", .help = "in a kept sandbox: return at once with an id; see \"sandbox logs\""},
     {"--quiet", .help = "leave out the closing line on standard error"},
     OPTION_JSON,
+    OPTIONS_END,
+};
+
+static const struct cli_option logs_options[] = {
+    {"--follow", .help = "go on until the command ends"},
     OPTIONS_END,
 };
 
@@ -216,8 +222,8 @@ static const struct command sandbox_exec = {
             "line on standard error names verdict, receipt and duration.\n"
             "\n"
             "With an ID (or name) the command runs in that kept sandbox, see \"sandbox create\": "
-            "of the flags only --timeout, --env, --workdir, --tty, --keep, --quiet and --json "
-            "count then.\n"
+            "of the flags only --timeout, --env, --workdir, --tty, --keep, --detach, --quiet and "
+            "--json are possible then.\n"
             "\n"
             "Exit status: the command's; 128+n when signal n ended it; 124 timed out; 126 not "
             "executable; 127 not found; 77 denied.",
@@ -298,6 +304,45 @@ static const struct command sandbox_destroy = {
     .help = "Returns when nothing of it is left.",
     .options = json_option,
     .run = run_sandbox_destroy,
+};
+
+static const struct command sandbox_logs = {
+    .path = "sandbox logs",
+    .operands = "ID [EXEC]",
+    .operand_min = 1,
+    .operand_max = 2,
+    .values = "",
+    .summary = "show what a detached command wrote",
+    .help = "The last 256 KiB of each stream are kept, until the sandbox ends. EXEC is what "
+            "\"sandbox exec --detach\" answered, or the beginning of it (default: the newest).",
+    .options = logs_options,
+    .run = run_sandbox_logs,
+};
+
+static const struct command sandbox_attach = {
+    .path = "sandbox attach",
+    .operands = "ID [EXEC]",
+    .operand_min = 1,
+    .operand_max = 2,
+    .values = "",
+    .summary = "join a detached command: its output, then its streams",
+    .help = "Ends with the command, and with its exit status. A signal to Brig leaves the command "
+            "alone; the end of standard input is the end of the command's.",
+    .options = no_options,
+    .run = run_sandbox_attach,
+};
+
+static const struct command sandbox_ps = {
+    .path = "sandbox ps",
+    .operands = "ID",
+    .operand_min = 1,
+    .operand_max = 1,
+    .values = "",
+    .summary = "list the commands and processes of a sandbox",
+    .help = "Commands are those that run and detached ones that have ended; processes are shown "
+            "with the ids they have inside.",
+    .options = json_option,
+    .run = run_sandbox_ps,
 };
 
 static const struct command sandbox_files = {
@@ -578,6 +623,7 @@ static const struct command help = {
 const struct command *const commands[] = {
     &sandbox_exec,    &sandbox_create,  &sandbox_list,   &sandbox_show,
     &sandbox_pause,   &sandbox_resume,  &sandbox_extend, &sandbox_destroy,
+    &sandbox_logs,    &sandbox_attach,  &sandbox_ps,
     &sandbox_files,   &sandbox_cp,      &sandbox_port,   &sandbox_preflight,
     &sandbox_conform, &receipts_list,   &receipts_show,  &receipts_verify,
     &receipts_head,   &receipts_export, &verify_files,   &policy_check,

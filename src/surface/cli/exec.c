@@ -8,7 +8,6 @@
 #include "model/run.h"
 
 #include <string.h>
-#include <termios.h>
 #include <unistd.h>
 
 /* Keys of the object that bind the run to its sandbox, in the order of the receipt's preimage. */
@@ -94,13 +93,7 @@ static struct json *result_json(struct invocation *inv, const struct run *run)
     return object;
 }
 
-/* Keys go to the command's terminal as they are pressed; ours is as it was when we leave. */
-struct raw_terminal {
-    struct termios before;
-    bool changed;
-};
-
-static void terminal_raw(struct raw_terminal *terminal)
+void terminal_raw(struct raw_terminal *terminal)
 {
     struct termios raw;
 
@@ -111,7 +104,7 @@ static void terminal_raw(struct raw_terminal *terminal)
     terminal->changed = tcsetattr(STDIN_FILENO, TCSANOW, &raw) == 0;
 }
 
-static void terminal_restore(const struct raw_terminal *terminal)
+void terminal_restore(const struct raw_terminal *terminal)
 {
     if (terminal->changed)
         (void)tcsetattr(STDIN_FILENO, TCSANOW, &terminal->before);
@@ -132,9 +125,9 @@ static int check_flags(const struct invocation *inv, struct err *err)
                                "%s belongs to the sandbox, which is as it was made; make another "
                                "one with \"%s sandbox create %s ...\"",
                                of_sandbox[j], inv->program, of_sandbox[j]);
-    if (!inv->subject && option_flag(inv, "--keep"))
-        return err_set(err, ERR_INVALID,
-                       "--keep is for a kept sandbox; this one ends with its command");
+    if (!inv->subject && (option_flag(inv, "--keep") || option_flag(inv, "--detach")))
+        return err_set(err, ERR_INVALID, "%s is for a kept sandbox; this one ends with its command",
+                       option_flag(inv, "--keep") ? "--keep" : "--detach");
     return 0;
 }
 
@@ -143,6 +136,24 @@ static int run_in_kept(struct sandbox_call *call, const struct streams *streams,
 {
     call->request.sandbox = call->sandbox;
     return govern_exec(call->govern, &call->request, streams, run, err);
+}
+
+/* It runs on; what there is to say of its end comes with its outcome. */
+static int print_detached(struct invocation *inv, const struct run *run)
+{
+    struct json *object = json_object(&inv->mem);
+
+    if (!inv->json) {
+        (void)fprintf(inv->out, "%s\n", run->id);
+        return 0;
+    }
+    json_put_text(&inv->mem, object, "exec_id", run->id);
+    json_put_text(&inv->mem, object, "sandbox_id", run->sandbox_id);
+    json_put_text(&inv->mem, object, "verdict", verdict_name(run->verdict.kind));
+    json_put_text(&inv->mem, object, "intent_receipt_id", run->intent.id);
+    json_put_text(&inv->mem, object, "decision_id", run->decision_id);
+    put_posture(&inv->mem, object, run);
+    return cli_json(inv, object);
 }
 
 int run_sandbox_exec(struct invocation *inv)
@@ -165,14 +176,21 @@ int run_sandbox_exec(struct invocation *inv)
         streams.out_fd = STDOUT_FILENO;
         streams.err_fd = STDERR_FILENO;
     }
+    if (option_flag(inv, "--detach")) {
+        call.request.stdin_stream = false;
+        call.request.detach = true;
+        streams.in_fd = -1;
+    }
     run_init(&run);
-    if (call.request.tty)
+    if (call.request.tty && streams.in_fd >= 0)
         terminal_raw(&terminal);
     failed = inv->subject ? run_in_kept(&call, &streams, &run, &err)
                           : govern_run(call.govern, &call.request, &streams, &run, &err);
     terminal_restore(&terminal);
     if (failed) {
         status = cli_error(inv, &err);
+    } else if (run.outcome.detached) {
+        status = print_detached(inv, &run);
     } else {
         status = sandbox_status(inv, &run);
         if (inv->json && cli_json(inv, result_json(inv, &run)) != 0)

@@ -182,13 +182,13 @@ int sandbox_status(const struct invocation *inv, const struct run *run)
     return outcome->signal ? 128 + outcome->signal : outcome->exit_code;
 }
 
-static void print_escaped(const struct invocation *inv, const char *text)
+void print_escaped(FILE *to, struct str text)
 {
     AUTO_BUF struct buf shown = BUF(SHOWN_MAX);
     struct err ignored; /* a sentence too long to show is left out */
 
-    if (text_escape(str_of(text), &shown, &ignored) == 0)
-        (void)fputs(buf_text(&shown), inv->err);
+    if (text_escape(text, &shown, &ignored) == 0)
+        (void)fputs(buf_text(&shown), to);
 }
 
 void sandbox_closing_line(const struct invocation *inv, const struct run *run)
@@ -203,9 +203,9 @@ void sandbox_closing_line(const struct invocation *inv, const struct run *run)
         (void)fprintf(inv->err, " %s", reason_code(reason));
     if (!allowed || reason == REASON_SANDBOX_FAILED) {
         (void)fputs(": ", inv->err);
-        print_escaped(inv, allowed && outcome->failure ? outcome->failure
-                           : run->verdict.text         ? run->verdict.text
-                                                       : reason_text(reason));
+        print_escaped(inv->err, str_of(allowed && outcome->failure ? outcome->failure
+                                       : run->verdict.text         ? run->verdict.text
+                                                                   : reason_text(reason)));
     } else if (reason != REASON_NONE) {
         (void)fprintf(inv->err, ": %s", reason_text(reason));
     }

@@ -6,6 +6,8 @@
 #include "flow/govern.h"
 #include "surface/cli/commands.h"
 
+#include <termios.h>
+
 struct policy;
 
 /* A governor for the policy and profile the options name, and the request they make. */
@@ -31,6 +33,17 @@ int sandbox_find(struct invocation *inv, struct govern *govern, const char *want
                  const char **out, struct err *err) MUST_CHECK;
 int sandbox_find_in(struct invocation *inv, struct execute *execute, const char *wanted,
                     const char **out, struct err *err) MUST_CHECK;
+
+/* Keys go to the command's terminal as they are pressed; ours is as it was when we leave. */
+struct raw_terminal {
+    struct termios before;
+    bool changed;
+};
+void terminal_raw(struct raw_terminal *terminal);
+void terminal_restore(const struct raw_terminal *terminal);
+
+/* Text that a sandbox chose, made safe to show. */
+void print_escaped(FILE *to, struct str text);
 
 /* Says why nothing stands, as text or JSON; returns the exit status. */
 int sandbox_refused(struct invocation *inv, const struct run *run);
