@@ -227,3 +227,27 @@ CASES
     run brig image pull 127.0.0.1.example.invalid/x --timeout 10s
     status_is 69
 }
+
+@test "whoever reads a stranger's bytes is confined" {
+    start_bad
+    "$BRIG" image pull "$bad/stall" --timeout 20s >"$WORK/pull.out" 2>&1 3>&- &
+    pull=$!
+    wait_for grep -q blobs "$WORK/requests"
+    worker=$(cat "/proc/$pull/task/$pull/children")
+    status=$(cat "/proc/${worker% }/status")
+    fds=$(ls -l "/proc/${worker% }/fd" 2>/dev/null || true)
+    kill -KILL "$pull"
+    wait "$pull" || true
+    echo "$status"
+    [[ $status == *$'NoNewPrivs:\t1'* ]]
+    [[ $status == *$'Seccomp:\t2'* ]]
+    [[ $status == *$'CapEff:\t0000000000000000'* ]]
+    [[ $status != *$'Uid:\t0'* ]]
+    [[ $fds != *"$BRIG_HOME/keys"* ]]
+    # It dies with brig.
+    for _ in 1 2 3 4 5 6 7 8 9 10; do
+        [ -d "/proc/${worker% }" ] || break
+        sleep 0.2
+    done
+    [ ! -d "/proc/${worker% }" ]
+}

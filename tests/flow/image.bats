@@ -336,3 +336,51 @@ through() {
     status_is 64
     says 'started by brig'
 }
+
+@test "a kill at any point of the write path leaves a store that goes on" {
+    [ "$(brig version --json | jq -r .crash_points)" = true ] || skip "built without crash points"
+    busybox_layout "$WORK/layout" bb
+    for at in image-blob-synced image-blob-kept image-layer-synced image-list-kept image-layer-kept \
+        image-recorded image-named; do
+        BRIG_CRASH_AT=$at run brig image import "$WORK/layout"
+        case $status in
+        70) says 'without an answer (signal 9)' ;; # it was the program image
+        *) status_is 137 ;;
+        esac
+        run brig image list --json
+        status_is 0
+        # Whatever has a name is whole.
+        for name in $(jq -r '.images[].names[]' <<<"$output"); do brig image verify "$name"; done
+        run brig image import "$WORK/layout"
+        status_is 0
+        run brig image verify bb
+        status_is 0
+        [ -z "$(ls -A "$(content)/temp")" ]
+        BRIG_CRASH_AT=image-records-dropped run brig image remove bb
+        run brig image import "$WORK/layout"
+        status_is 0
+        run brig image remove bb --json
+        json_is .freed true
+        [ "$(find "$(content)" -mindepth 2 -type f | wc -l)" -eq 0 ]
+    done
+}
+
+@test "a full disk is told, and costs nothing that was there" {
+    is_root || skip "needs a file system of its own"
+    need unshare
+    busybox_layout "$WORK/layout" bb
+    mkdir -p "$WORK/big" "$WORK/disk"
+    head -c 6000000 /dev/urandom >"$WORK/big/random"
+    layer_tar "$WORK/big" "$WORK/big.tar"
+    layout_new "$WORK/large"
+    layout_add "$WORK/large" "$WORK/big.tar" none
+    layout_finish "$WORK/large" big
+    export WORK BRIG
+    run unshare -m sh -c 'mount -t tmpfs -o size=8m none $WORK/disk && export BRIG_HOME=$WORK/disk/state &&
+        $BRIG image import $WORK/layout && { $BRIG image import $WORK/large; echo status $?; } &&
+        $BRIG image verify bb && $BRIG image import $WORK/layout --name again && ls -A $BRIG_HOME/images/content/temp'
+    says 'No space left'
+    says 'status 75'
+    status_is 0
+    says 'is intact'
+}

@@ -27,7 +27,8 @@
 #include <sys/wait.h>
 
 #define GRACE_US 5000000U /* it ends itself at its deadline; after this we do it */
-#define HIGH_FD 512       /* above every number it is born with */
+#define WORKER_ENV_MAX 8
+#define HIGH_FD 512 /* above every number it is born with */
 
 struct worker {
     pid_t pid;
@@ -55,9 +56,14 @@ static int seal_request(struct json *request, int *out_fd, struct err *err)
 }
 
 /* Only what the way to a registry depends on. */
-static void worker_environment(char *env[5], char *space, size_t size)
+static void worker_environment(char *env[WORKER_ENV_MAX], char *space, size_t size)
 {
-    static const char *const names[] = {"https_proxy", "HTTPS_PROXY", "no_proxy", "NO_PROXY"};
+    static const char *const names[] = {
+        "https_proxy",   "HTTPS_PROXY", "no_proxy", "NO_PROXY",
+#ifdef BRIG_CRASH_POINTS
+        "BRIG_CRASH_AT",
+#endif
+    };
     size_t n = 0, used = 0;
 
     for (size_t i = 0; i < COUNT(names); i++) {
@@ -75,7 +81,7 @@ static void worker_environment(char *env[5], char *space, size_t size)
 static int spawn_with(const int fds[IMAGE_FD_END], pid_t *out, struct err *err)
 {
     char path[PATH_BYTES_MAX], space[4096], name[] = "image";
-    char *argv[] = {name, NULL}, *env[5];
+    char *argv[] = {name, NULL}, *env[WORKER_ENV_MAX];
     posix_spawn_file_actions_t files;
     posix_spawnattr_t attr;
     sigset_t none, all;
