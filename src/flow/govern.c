@@ -251,25 +251,44 @@ struct execute *govern_execute(struct govern *govern)
     return govern->execute;
 }
 
-int govern_create(struct govern *govern, const struct request *request, struct run *run,
-                  struct err *err)
+/* Steps 1 to 3 for a sandbox that is to stay. */
+static int plan_kept(struct govern *govern, const struct request *request, struct run *run,
+                     struct err *err)
 {
     static const char *const nothing[] = {"brig-sandbox", NULL};
     AUTO_BUF struct buf config = BUF(JSON_TEXT_MAX);
     struct request made = *request;
-    struct streams none = {.in_fd = -1, .out_fd = -1, .err_fd = -1};
 
     made.kind = ACTION_CREATE;
     made.argv = (struct words){nothing, 1};
     if (admit_run(&made, run, err) < 0)
         return -1;
     judge(govern, run);
-    if (is_allowed(run)) {
-        if (config_write(&made, run, &config, err) < 0)
-            return -1;
-        run->action.config = arena_text(&run->mem, buf_str(&config));
-    }
+    if (!is_allowed(run))
+        return 0;
+    if (config_write(&made, run, &config, err) < 0)
+        return -1;
+    run->action.config = arena_text(&run->mem, buf_str(&config));
+    return 0;
+}
+
+int govern_create(struct govern *govern, const struct request *request, struct run *run,
+                  struct err *err)
+{
+    struct streams none = {.in_fd = -1, .out_fd = -1, .err_fd = -1};
+
+    if (plan_kept(govern, request, run, err) < 0)
+        return -1;
     return carry_out(govern, run, &none, err);
+}
+
+int govern_rehearse(struct govern *govern, const struct request *request, struct run *run,
+                    struct config *config, struct err *err)
+{
+    if (plan_kept(govern, request, run, err) < 0)
+        return -1;
+    *config = (struct config){0};
+    return is_allowed(run) ? config_read(&run->mem, str_of(run->action.config), config, err) : 0;
 }
 
 /* What it was made from, and what belongs to this command. */

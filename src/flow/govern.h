@@ -38,6 +38,10 @@ int govern_run(struct govern *govern, const struct request *request, const struc
 /* Makes a sandbox that stays; its id is run->sandbox_id. */
 int govern_create(struct govern *govern, const struct request *request, struct run *run,
                   struct err *err) MUST_CHECK;
+/* What would be made of such a request now, without making or recording anything: verdict, plan
+ * and planned posture are in run, and the config it would keep in *config. */
+int govern_rehearse(struct govern *govern, const struct request *request, struct run *run,
+                    struct config *config, struct err *err) MUST_CHECK;
 /* A command in a sandbox that stays (request->sandbox). Of the request only what belongs to the
  * command counts: argv, env on top, workdir, tty, time; the rest is as it was made. */
 int govern_exec(struct govern *govern, const struct request *request, const struct streams *streams,

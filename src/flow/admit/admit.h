@@ -10,6 +10,7 @@ struct request {
     const char *sandbox; /* EXEC and changes: which one */
     const char *name;    /* CREATE: for people, or NULL */
     struct words labels; /* CREATE: "K=V" */
+    const char *scope;   /* CREATE: session, agent or shared; NULL: session */
     struct lifetime lifetime;
     uint64_t extend_ms;
     bool keep_background;

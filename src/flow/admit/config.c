@@ -3,7 +3,7 @@
 /* What a kept sandbox was made from, as canonical JSON:
  *
  *     made      image, env, mounts, workdir, limits, provider, network, policy, profile: what it is
- *     id, created_at, principal, tenant, name, labels, lifetime: whose and for how long
+ *     id, created_at, principal, tenant, name, labels, scope, lifetime: whose and for how long
  *     config_hash, policy_hash, image_digest, preimage_hash: what it was planned to be
  *
  * config_hash covers `made` and preimage_hash: two sandboxes with the same one are the same. */
@@ -103,6 +103,7 @@ int config_write(const struct request *request, const struct run *run, struct bu
     json_put_text(&mem, root, "policy_hash", run->policy_hash);
     json_put_text(&mem, root, "preimage_hash", run->planned.preimage_hash);
     json_put_text(&mem, root, "principal", request->principal);
+    json_put_text(&mem, root, "scope", request->scope ? request->scope : "session");
     json_put_text(&mem, root, "tenant", request->tenant);
     json_put_int(&mem, root, "v", 1);
     return json_canonical(root, out, err);
@@ -152,6 +153,7 @@ static void take_request(struct arena *mem, const struct json *root, struct requ
     *out = (struct request){
         .name = take_text(mem, root, "name"),
         .labels = take_words(mem, root, "labels"),
+        .scope = take_text(mem, root, "scope"),
         .principal = take_text(mem, root, "principal"),
         .tenant = take_text(mem, root, "tenant"),
         .provider = take_text(mem, made, "provider"),

@@ -60,6 +60,9 @@ static const struct cli_option logs_options[] = {
 static const struct cli_option create_options[] = {
     {"--name", "NAME", VALUE_TEXT, .help = "a name to call it by, besides its id"},
     {"--label", "K=V", VALUE_TEXT, .repeatable = true, .help = "a label to find it by"},
+    {"--scope", "SCOPE", VALUE_CHOICE, .values = "session agent shared",
+     .help = "for whom it is: session, agent or shared (default: session)"},
+    {"--reuse", .help = "answer a running one that is exactly what would be made, if there is one"},
     {"--ttl", "DUR", VALUE_DURATION,
      .help = "end it after this long, unless extended (default: 1h)"},
     {"--idle", "DUR", VALUE_DURATION, .help = "end it when nothing ran in it for this long"},
@@ -304,6 +307,32 @@ static const struct command sandbox_destroy = {
     .help = "Returns when nothing of it is left.",
     .options = json_option,
     .run = run_sandbox_destroy,
+};
+
+static const struct command sandbox_recreate = {
+    .path = "sandbox recreate",
+    .operands = "ID",
+    .operand_min = 1,
+    .operand_max = 1,
+    .values = "",
+    .summary = "destroy a sandbox and make it again as it was made",
+    .help = "Name, labels, limits, mounts, policy and profile are those it was made with; its "
+            "files and its id are new. Nothing is destroyed when it could not be made again.",
+    .options = json_option,
+    .run = run_sandbox_recreate,
+};
+
+static const struct command sandbox_explain = {
+    .path = "sandbox explain",
+    .operands = "ID",
+    .operand_min = 1,
+    .operand_max = 1,
+    .values = "",
+    .summary = "say what a sandbox is, why, and what would change it",
+    .help = "Image, mounts, limits and how each is held, network, policy, who made it and when it "
+            "ends; and for every \"no\" the flag or key that would make it a \"yes\".",
+    .options = json_option,
+    .run = run_sandbox_explain,
 };
 
 static const struct command sandbox_logs = {
@@ -623,7 +652,8 @@ static const struct command help = {
 const struct command *const commands[] = {
     &sandbox_exec,    &sandbox_create,  &sandbox_list,   &sandbox_show,
     &sandbox_pause,   &sandbox_resume,  &sandbox_extend, &sandbox_destroy,
-    &sandbox_logs,    &sandbox_attach,  &sandbox_ps,
+    &sandbox_logs,    &sandbox_attach,  &sandbox_ps,     &sandbox_recreate,
+    &sandbox_explain,
     &sandbox_files,   &sandbox_cp,      &sandbox_port,   &sandbox_preflight,
     &sandbox_conform, &receipts_list,   &receipts_show,  &receipts_verify,
     &receipts_head,   &receipts_export, &verify_files,   &policy_check,

@@ -8,7 +8,9 @@
 #include "lib/json/json.h"
 #include "model/run.h"
 
+#include <fcntl.h>
 #include <string.h>
+#include <sys/file.h>
 #include <time.h>
 
 #define DEFAULT_TTL_MS (3600ULL * 1000)
@@ -70,7 +72,7 @@ int sandbox_find_in(struct invocation *inv, struct execute *execute, const char 
 
 /* ---- showing ---- */
 
-static const char *expires_at(struct arena *mem, uint64_t left_ms)
+const char *expires_at(struct arena *mem, uint64_t left_ms)
 {
     char text[64];
     struct tm utc;
@@ -82,7 +84,7 @@ static const char *expires_at(struct arena *mem, uint64_t left_ms)
     return arena_text(mem, str_of(text));
 }
 
-static struct json *words_json(struct arena *mem, struct words words)
+struct json *words_json(struct arena *mem, struct words words)
 {
     struct json *array = json_array(mem);
 
@@ -110,6 +112,7 @@ static struct json *sandbox_json(struct arena *mem, const struct config *config,
     json_put_text(mem, object, "expires_at", expires_at(mem, state->left_ms));
     json_put_text(mem, object, "principal", request->principal);
     json_put(object, "labels", words_json(mem, request->labels));
+    json_put_text(mem, object, "scope", request->scope ? request->scope : "session");
     json_put(object, "mounts", words_json(mem, request->mounts));
     json_put_int(mem, object, "pid", state->pid);
     json_put_int(mem, object, "processes", (int64_t)state->processes);
@@ -118,8 +121,8 @@ static struct json *sandbox_json(struct arena *mem, const struct config *config,
     return object;
 }
 
-static int look_up(struct invocation *inv, struct govern *govern, const char *id,
-                   struct config *config, struct kept_state *state, struct err *err)
+int sandbox_look(struct invocation *inv, struct govern *govern, const char *id,
+                 struct config *config, struct kept_state *state, struct err *err)
 {
     const char *text = NULL;
 
@@ -129,12 +132,12 @@ static int look_up(struct invocation *inv, struct govern *govern, const char *id
     return execute_kept_state(govern_execute(govern), id, state, err);
 }
 
-static int print_one(struct invocation *inv, struct govern *govern, const char *id, struct err *err)
+int sandbox_print(struct invocation *inv, struct govern *govern, const char *id, struct err *err)
 {
     struct config config;
     struct kept_state state;
 
-    if (look_up(inv, govern, id, &config, &state, err) < 0)
+    if (sandbox_look(inv, govern, id, &config, &state, err) < 0)
         return -1;
     if (inv->json)
         return cli_json(inv, sandbox_json(&inv->mem, &config, &state)) == 0
@@ -165,6 +168,7 @@ static int fill_create(struct invocation *inv, struct sandbox_call *call, struct
 
     request->name = option_text(inv, "--name") ? option_text(inv, "--name") : "";
     request->labels = option_words(inv, "--label");
+    request->scope = option_text(inv, "--scope") ? option_text(inv, "--scope") : "session";
     request->policy_text = call->policy_text;
     request->profile_text = call->profile_text;
     request->lifetime = (struct lifetime){
@@ -177,36 +181,7 @@ static int fill_create(struct invocation *inv, struct sandbox_call *call, struct
     return check_labels(request->labels, err);
 }
 
-int run_sandbox_create(struct invocation *inv)
-{
-    AUTO_SANDBOX_CALL struct sandbox_call call = {0};
-    struct run run;
-    struct err err;
-    int status;
-
-    if (sandbox_call_open(inv, &call, &status) < 0)
-        return status;
-    run_init(&run);
-    if (fill_create(inv, &call, &err) < 0 ||
-        govern_create(call.govern, &call.request, &run, &err) < 0)
-        status = cli_error(inv, &err);
-    else if (run.verdict.kind != VERDICT_ALLOW || run.outcome.reason == REASON_SANDBOX_FAILED)
-        status = sandbox_refused(inv, &run);
-    else
-        status = print_one(inv, call.govern, run.sandbox_id, &err) < 0 ? cli_error(inv, &err) : 0;
-    run_done(&run);
-    return status;
-}
-
-/* ---- list and show ---- */
-
-struct listing {
-    struct invocation *inv;
-    struct govern *govern;
-    struct words labels;
-    struct json *list;
-    size_t n;
-};
+/* ---- reuse ---- */
 
 static bool has_labels(const struct words *wanted, const struct words *labels)
 {
@@ -221,6 +196,114 @@ static bool has_labels(const struct words *wanted, const struct words *labels)
     return true;
 }
 
+struct reuse {
+    struct invocation *inv;
+    struct execute *execute;
+    const struct config *wanted;
+    const char *found;
+    const char *other; /* of the same name, but not the same */
+};
+
+static bool is_same(const struct config *a, const struct config *b)
+{
+    const struct request *x = &a->request, *y = &b->request;
+
+    return strcmp(a->config_hash, b->config_hash) == 0 && strcmp(x->principal, y->principal) == 0 &&
+           strcmp(x->scope ? x->scope : "session", y->scope ? y->scope : "session") == 0 &&
+           strcmp(x->name, y->name) == 0 && x->labels.n == y->labels.n &&
+           has_labels(&x->labels, &y->labels) && has_labels(&y->labels, &x->labels);
+}
+
+static int on_reusable(void *context, const char *id, struct err *err)
+{
+    struct reuse *reuse = context;
+    struct config config;
+    const char *text = NULL;
+    struct err gone; /* it may end while we look */
+
+    (void)err;
+    if (execute_kept_config(reuse->execute, &reuse->inv->mem, id, &text, &gone) < 0 ||
+        config_read(&reuse->inv->mem, str_of(text), &config, &gone) < 0)
+        return 0;
+    if (is_same(&config, reuse->wanted))
+        reuse->found = config.id;
+    else if (*config.request.name && strcmp(config.request.name, reuse->wanted->request.name) == 0)
+        reuse->other = config.id;
+    return 0;
+}
+
+/* The one that would be made, if it is there already; NULL: it is not. Two that ask at the same
+ * time must not both make one, so whoever asks holds the lock until it is done. */
+static int find_reusable(struct invocation *inv, struct sandbox_call *call, int *lock_fd,
+                         const char **out, struct err *err)
+{
+    struct reuse reuse = {.inv = inv, .execute = govern_execute(call->govern)};
+    const char *state_dir = NULL;
+    struct config config;
+    struct run run;
+    int failed;
+
+    if (cli_state(inv, &state_dir, err) < 0)
+        return -1;
+    *lock_fd = open(arena_printf(&inv->mem, "%s/reuse.lock", state_dir),
+                    O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (*lock_fd < 0 || flock(*lock_fd, LOCK_EX) < 0)
+        return err_os(err, "locking %s/reuse.lock", state_dir);
+    run_init(&run);
+    failed = govern_rehearse(call->govern, &call->request, &run, &config, err);
+    reuse.wanted = &config;
+    if (!failed && config.id)
+        failed = execute_kept_each(reuse.execute, on_reusable, &reuse, err);
+    run_done(&run);
+    if (failed)
+        return -1;
+    if (!reuse.found && reuse.other)
+        return err_set(err, ERR_CONFLICT,
+                       "sandbox %s is called \"%.40s\" and was made differently; \"%s sandbox "
+                       "recreate %s\" makes it again from what it was made of, or destroy it first",
+                       reuse.other, call->request.name, inv->program, reuse.other);
+    *out = reuse.found;
+    return 0;
+}
+
+int run_sandbox_create(struct invocation *inv)
+{
+    AUTO_FD int lock_fd = -1;
+    const char *there = NULL;
+    AUTO_SANDBOX_CALL struct sandbox_call call = {0};
+    struct run run;
+    struct err err;
+    int status;
+
+    if (sandbox_call_open(inv, &call, &status) < 0)
+        return status;
+    run_init(&run);
+    if (fill_create(inv, &call, &err) < 0 ||
+        (option_flag(inv, "--reuse") && find_reusable(inv, &call, &lock_fd, &there, &err) < 0))
+        status = cli_error(inv, &err);
+    else if (there)
+        status = sandbox_print(inv, call.govern, there, &err) < 0 ? cli_error(inv, &err) : 0;
+    else if (govern_create(call.govern, &call.request, &run, &err) < 0)
+        status = cli_error(inv, &err);
+    else if (run.verdict.kind != VERDICT_ALLOW || run.outcome.reason == REASON_SANDBOX_FAILED)
+        status = sandbox_refused(inv, &run);
+    else
+        status =
+            sandbox_print(inv, call.govern, run.sandbox_id, &err) < 0 ? cli_error(inv, &err) : 0;
+    run_done(&run);
+    return status;
+}
+
+/* ---- list and show ---- */
+
+struct listing {
+    struct invocation *inv;
+    struct govern *govern;
+    struct words labels;
+    struct json *list;
+    size_t n;
+};
+
 static int on_listed(void *context, const char *id, struct err *err)
 {
     struct listing *listing = context;
@@ -228,12 +311,12 @@ static int on_listed(void *context, const char *id, struct err *err)
     struct kept_state state;
     struct err gone; /* it may end while we look; then it is not there */
 
-    if (look_up(listing->inv, listing->govern, id, &config, &state, &gone) < 0 ||
+    if (sandbox_look(listing->inv, listing->govern, id, &config, &state, &gone) < 0 ||
         !has_labels(&listing->labels, &config.request.labels))
         return 0;
     listing->n++;
     if (!listing->inv->json)
-        return print_one(listing->inv, listing->govern, id, err);
+        return sandbox_print(listing->inv, listing->govern, id, err);
     json_push(listing->list, sandbox_json(&listing->inv->mem, &config, &state));
     return 0;
 }
@@ -271,7 +354,7 @@ int run_sandbox_show(struct invocation *inv)
     if (sandbox_find(inv, call.govern, inv->operands.v[0], &id, &err) < 0)
         return cli_error(inv, &err);
     inv->json = true; /* one sandbox in full is an object */
-    return print_one(inv, call.govern, id, &err) < 0 ? cli_error(inv, &err) : 0;
+    return sandbox_print(inv, call.govern, id, &err) < 0 ? cli_error(inv, &err) : 0;
 }
 
 /* ---- orders ---- */

@@ -34,6 +34,14 @@ int sandbox_find(struct invocation *inv, struct govern *govern, const char *want
 int sandbox_find_in(struct invocation *inv, struct execute *execute, const char *wanted,
                     const char **out, struct err *err) MUST_CHECK;
 
+/* What a kept sandbox was made from and how it is; and all of that, as a line or as JSON. */
+int sandbox_look(struct invocation *inv, struct govern *govern, const char *id,
+                 struct config *config, struct kept_state *state, struct err *err) MUST_CHECK;
+int sandbox_print(struct invocation *inv, struct govern *govern, const char *id,
+                  struct err *err) MUST_CHECK;
+struct json *words_json(struct arena *mem, struct words words);
+const char *expires_at(struct arena *mem, uint64_t left_ms); /* "": never */
+
 /* Keys go to the command's terminal as they are pressed; ours is as it was when we leave. */
 struct raw_terminal {
     struct termios before;

@@ -1,0 +1,105 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# What a kept sandbox is, made again, and used again.
+
+load common
+load sandbox
+load kept
+
+teardown() {
+    destroy_all
+}
+
+@test "explain says what it is, why, and what would change it" {
+    mkdir src
+    printf 'version: 1\ncommands:\n  - name: only-echo\n    allow: [echo, "**"]\n' >policy.yaml
+    make --name e --label a=1 --memory 128M --policy policy.yaml --mount "$WORK/src:/mnt/src:ro" --scope agent
+    run --separate-stderr brig sandbox explain e --json
+    status_is 0
+    json_is .sandbox_id "$id"
+    json_is .scope agent
+    json_is .drift false
+    json_is '.mounts[0]' "$WORK/src:/mnt/src:ro"
+    json_is .limits.memory_bytes.value 134217728
+    json_is .limits.memory_bytes.origin flag
+    json_is .limits.pids.origin default
+    json_is .egress none
+    json_is .principal "uid:$(id -u)"
+    json_is '.policy.text | contains("only-echo")' true
+    json_is '[.refusals[] | select(.what != "" and .change != "")] | length > 5' true
+    [ "$(jq -r .config_hash <<<"$output")" = "$(brig sandbox show e | jq -r .config_hash)" ]
+    run --separate-stderr brig sandbox explain e
+    status_is 0
+    for word in "$id" memory_bytes "to change it" --mount --policy "uid:$(id -u)" "$WORK/src:/mnt/src:ro"; do
+        says "$word"
+    done
+    before=$(receipts_of intent)
+    brig sandbox explain e >/dev/null
+    [ "$(receipts_of intent)" -eq "$before" ]
+}
+
+@test "explain names a drift" {
+    make
+    sed -i 's/"preimage_hash":"sha256:..../"preimage_hash":"sha256:0000/' "$BRIG_HOME/boxes/$id/config"
+    run --separate-stderr brig sandbox explain "$id" --json
+    json_is .drift true
+}
+
+@test "recreate makes it again as it was made, under a new id" {
+    make --name r --label a=1 --env A=1 --memory 128M
+    old=$id
+    hash=$(brig sandbox show r | jq -r .config_hash)
+    in_it -- touch /tmp/x </dev/null
+    run --separate-stderr brig sandbox recreate r --json
+    status_is 0
+    json_is .old_sandbox_id "$old"
+    id=$(jq -r .sandbox_id <<<"$output")
+    [ "$id" != "$old" ]
+    run --separate-stderr brig sandbox show r
+    json_is .sandbox_id "$id"
+    json_is .config_hash "$hash"
+    json_is '.labels[0]' a=1
+    run in_it -- sh -c 'echo $A; ls /tmp' </dev/null
+    [ "$output" = 1 ]
+    brig sandbox destroy r
+    no_sandbox_left
+    each_run_ended
+    chain_holds
+}
+
+@test "what could not be made again is not destroyed" {
+    mkdir src
+    make --mount "$WORK/src:/mnt/src:ro"
+    rmdir src
+    run --separate-stderr brig sandbox recreate "$id"
+    [ "$status" -ne 0 ]
+    run --separate-stderr brig sandbox show "$id"
+    status_is 0
+}
+
+@test "--reuse answers the one that is there, and only that" {
+    make --reuse --name one --label a=1 --env A=1
+    first=$id
+    make --reuse --name one --label a=1 --env A=1
+    [ "$id" = "$first" ]
+    for words in "--name two --label a=1 --env A=1" "--name three --label a=1 --env A=1 --scope shared"; do
+        # shellcheck disable=SC2086 # several words
+        make --reuse $words
+        [ "$id" != "$first" ]
+    done
+    make --reuse --label a=1 --env A=1
+    [ "$id" != "$first" ]
+    run --separate-stderr brig sandbox create --reuse --name one --label a=1 --env A=2
+    [ "$status" -ne 0 ]
+    [[ $stderr == *"was made differently"*recreate* ]]
+}
+
+@test "ten that ask for the same at once get the same" {
+    for i in $(seq 10); do
+        brig sandbox create --reuse --label a=1 --json >"out.$i" &
+    done
+    wait
+    [ "$(jq -r .sandbox_id out.* | sort -u | wc -l)" -eq 1 ]
+    run --separate-stderr brig sandbox list --json
+    json_is '.sandboxes | length' 1
+}
