@@ -225,24 +225,35 @@ static int open_source(struct box *box, uint32_t i, struct err *err)
     return 0;
 }
 
-/* Root opens what the caller handed over while it still is root on the host; everything else is
- * opened inside the new mount namespace. */
-int root_open_sources(struct box *box, bool before_namespaces, struct err *err)
+static int open_sources(struct box *box, bool early, bool overlays, struct err *err)
 {
-    /* What outer mounts on the way must not show on the host. */
-    if (before_namespaces && box->plan->started_by_root && has_overlays(box->plan) &&
-        (unshare(CLONE_NEWNS) < 0 || separate_mounts(err) < 0))
-        return err_os(err, "entering a mount namespace");
     for (uint32_t i = 0; i < box->plan->mount_n; i++) {
         const struct box_mount *mount = mount_at(box, i);
-        bool early = box->plan->started_by_root && mount->fd >= 0;
+        bool handed_over = box->plan->started_by_root && mount->fd >= 0;
 
-        if (!has_source(mount) || early != before_namespaces)
+        if (!has_source(mount) || handed_over != early || (mount->lower_n > 0) != overlays)
             continue;
-        if ((mount->lower_n ? open_overlay(box, i, err) : open_source(box, i, err)) < 0)
+        if ((overlays ? open_overlay(box, i, err) : open_source(box, i, err)) < 0)
             return -1;
     }
     return 0;
+}
+
+/* Root opens what the caller handed over while it still is root on the host; everything else is
+ * opened inside the new mount namespace. What the caller opened lies in its own mount namespace
+ * and is taken there; only then outer enters one of its own, where the overlays it mounts on the
+ * way do not show on the host. */
+int root_open_sources(struct box *box, bool before_namespaces, struct err *err)
+{
+    bool leave = before_namespaces && box->plan->started_by_root && has_overlays(box->plan);
+
+    if (open_sources(box, before_namespaces, false, err) < 0)
+        return -1;
+    if (leave && unshare(CLONE_NEWNS) < 0)
+        return err_os(err, "entering a mount namespace");
+    if (leave && separate_mounts(err) < 0)
+        return -1;
+    return open_sources(box, before_namespaces, true, err);
 }
 
 /* ---- file systems of our own ---- */
@@ -541,13 +552,28 @@ static int mask_all(const struct box *box, struct err *err)
     return 0;
 }
 
-static int seal_root(struct err *err)
+static int make_readonly(const char *path, struct err *err)
 {
     struct mount_attr attr = {.attr_set = MOUNT_ATTR_RDONLY};
 
-    if (syscall(SYS_mount_setattr, AT_FDCWD, "/", 0, &attr, sizeof attr) < 0)
-        return err_os(err, "making the root read-only");
+    if (syscall(SYS_mount_setattr, AT_FDCWD, path, 0, &attr, sizeof attr) < 0)
+        return err_os(err, "making %s read-only", path);
     return 0;
+}
+
+/* File systems of our own that were only written to be put together. */
+static int seal_all(const struct box *box, struct err *err)
+{
+    if (box_lacks("sealed root"))
+        return 0;
+    for (uint32_t i = 0; i < box->plan->mount_n; i++) {
+        const struct box_mount *mount = mount_at(box, i);
+
+        if (mount->kind == MOUNT_TMPFS && !mount->writable &&
+            make_readonly(plan_text(box->plan, mount->target), err) < 0)
+            return -1;
+    }
+    return root_is_layered(box->plan) ? 0 : make_readonly("/", err);
 }
 
 int root_build(struct box *box, struct err *err)
@@ -563,5 +589,5 @@ int root_build(struct box *box, struct err *err)
             return -1;
     if (enter_root(root_fd, err) < 0 || mask_all(box, err) < 0)
         return -1;
-    return box_lacks("sealed root") || root_is_layered(box->plan) ? 0 : seal_root(err);
+    return seal_all(box, err);
 }

@@ -38,7 +38,7 @@ static void add_dev(struct run *run, struct mount_list *list)
 {
     struct plan_mount *mount = mount_add(&run->mem, list, MOUNT_TMPFS, "/dev");
 
-    mount->access = MOUNT_RW; /* Landlock grants only what is put there */
+    mount->access = MOUNT_RO; /* once it is filled */
     mount->noexec = true;
     mount->size_bytes = 64U << 10;
 }
@@ -51,6 +51,9 @@ int image_root_mounts(struct run *run, const struct image *image, struct mount_l
     add_root(run, list, image);
     for (size_t i = 0; i < COUNT(etc_files); i++)
         mount_add(&run->mem, list, MOUNT_FILE, etc_files[i].target)->source = etc_files[i].text;
+    /* Every runtime makes the folder an image wants to start in. */
+    if (is_plain_target(image->workdir))
+        mount_add(&run->mem, list, MOUNT_FOLDER, image->workdir)->access = MOUNT_RW;
     add_dev(run, list);
     return common_mounts(run, list, err);
 }

@@ -87,6 +87,8 @@ const char *path_of(struct arena *mem, int fd);
 bool path_is_within(const char *path, const char *folder);
 
 /* plan-mounts.c: what the caller asked for, checked by descriptor. */
+/* An absolute path without . or .. or doubled slashes, and not the root. */
+bool is_plain_target(const char *target);
 /* image is NULL for the host root. */
 int plan_mounts(const char *state_dir, const struct image *image, struct run *run,
                 struct err *err) MUST_CHECK;

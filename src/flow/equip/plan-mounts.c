@@ -20,7 +20,7 @@ static const char *const own_targets[] = {"/usr",   "/bin",    "/sbin", "/lib", 
                                           "/lib64", "/libx32", "/etc",  "/dev", "/proc",
                                           "/sys",   "/run",    "/tmp",  "/var", "/sandbox/tmp"};
 
-static bool is_plain_target(const char *target)
+bool is_plain_target(const char *target)
 {
     if (target[0] != '/' || target[1] == '\0' || strlen(target) >= PATH_BYTES_MAX)
         return false;

@@ -63,13 +63,14 @@ static void allow_base(const struct plan_mount *mount, struct path_list *list)
         path->device = true;
         return;
     case MOUNT_TMPFS:
-        if (strcmp(mount->target, "/run") != 0)
+        if (strcmp(mount->target, "/run") != 0 && mount->access == MOUNT_RW)
             path_add(list, mount->target)->write = true;
         return;
-    case MOUNT_PROC:
     case MOUNT_FOLDER:
-        (void)path_add(list, mount->target);
+        path = path_add(list, mount->target);
+        path->write = path->exec = mount->access == MOUNT_RW;
         return;
+    case MOUNT_PROC:
     case MOUNT_FILE:
         (void)path_add(list, mount->target);
         return;

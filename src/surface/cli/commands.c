@@ -124,6 +124,8 @@ static const struct cli_option preflight_options[] = {
      .help = "provider to look at: local or mock (default: local)"},
     {"--profile", "FILE", VALUE_FILE,
      .help = "profile: version pin, limits, how strictly"},
+    {"--image", "REF", VALUE_TEXT, .values = "host",
+     .help = "root file system (default: host, the system directories of this machine)"},
     {"--policy", "FILE", VALUE_FILE,
      .help = "policy the sandbox would be planned under"},
     OPTIONS_LIMITS,
