@@ -103,3 +103,31 @@ teardown() {
     run --separate-stderr brig sandbox list --json
     json_is '.sandboxes | length' 1
 }
+
+@test "top shows what each uses" {
+    make --name busy
+    in_it --keep -- sh -c 'head -c 3000000 /dev/zero >/tmp/f; while :; do :; done >/dev/null 2>&1 &' </dev/null
+    make --name calm
+    sleep 0.3
+    run --separate-stderr brig sandbox top --json
+    status_is 0
+    json_is '.sandboxes | length' 2
+    json_is '.sandboxes[] | select(.name == "busy") | .cpu_percent > 5' true
+    json_is '.sandboxes[] | select(.name == "calm") | .cpu_percent < 5' true
+    json_is '.sandboxes[] | select(.name == "busy") | .disk_bytes >= 3000000' true
+    json_is '.sandboxes[] | select(.name == "busy") | .memory_bytes > 0 and .peak_memory_bytes > 0' true
+    json_is '.sandboxes[] | select(.name == "busy") | .processes > 1' true
+    run --separate-stderr brig sandbox top busy
+    status_is 0
+    [ "$(wc -l <<<"$output")" -eq 2 ]
+    says "busy"
+    run --separate-stderr brig sandbox top nobody
+    status_is 66
+}
+
+@test "top on a terminal goes on until it is stopped" {
+    need script
+    make
+    run timeout -s INT 3 script -qec "timeout -s INT 2.5 '$BRIG' sandbox top" /dev/null </dev/null
+    [ "$(grep -c SANDBOX <<<"$output")" -ge 2 ]
+}

@@ -94,12 +94,16 @@ static void fill_status(const struct life *life, const struct watch *watch,
                     : life->expires_us > now       ? (life->expires_us - now) / 1000U
                                                    : 0;
     answer->processes = watch->processes;
+    answer->memory_bytes = watch->memory_bytes;
+    answer->disk_bytes = watch->disk_bytes;
     answer->peak_memory_bytes = watch->peak_memory_bytes;
     if (groups->host && cgroup_set_usage(groups, &usage, &ignored) == 0) {
         answer->cpu_us = usage.cpu_us;
         answer->oom_kills = usage.oom_kills;
         answer->pids_refused = usage.pids_refused;
         answer->peak_memory_bytes = usage.peak_memory_bytes;
+        if (usage.memory_bytes)
+            answer->memory_bytes = usage.memory_bytes;
     }
 }
 

@@ -253,6 +253,7 @@ static enum reason look_at_disk(struct watch *watch, const struct census *census
     measure_tree(AT_FDCWD, plan_text(plan, plan->run_dir), 0, &tree);
     /* Never spend more than a fifth of one processor on looking. */
     watch->next_disk_us = clock_us() + DISK_PAUSE_US + 4 * (clock_us() - began_us);
+    watch->disk_bytes = tree.bytes + census->held.disk_bytes;
     if (plan->watch_inodes && tree.entries + census->held.files > plan->watch_inodes)
         return REASON_LIMIT_INODES;
     if (tree.too_deep ||

@@ -95,6 +95,7 @@ struct watch {
     uint64_t peak_memory_bytes;
     uint64_t memory_bytes; /* at the last look */
     uint64_t processes;
+    uint64_t disk_bytes;
     uint64_t next_disk_us;
     bool pids_reached;
 };

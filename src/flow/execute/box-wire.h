@@ -147,6 +147,8 @@ struct box_message {
     uint64_t peak_memory_bytes;
     uint64_t value;
     uint64_t processes;
+    uint64_t memory_bytes; /* now, and on disk: only in the answer to BOX_STATUS */
+    uint64_t disk_bytes;
     uint64_t oom_kills; /* BOX_STATUS: so far, in the whole sandbox */
     uint64_t pids_refused;
     struct err err;

@@ -65,8 +65,10 @@ struct kept_state {
     bool paused;
     uint64_t left_ms; /* UINT64_MAX: no end set */
     uint64_t processes;
-    uint64_t cpu_us;
+    uint64_t cpu_us; /* 0 where nobody counts */
+    uint64_t memory_bytes;
     uint64_t peak_memory_bytes;
+    uint64_t disk_bytes;
 };
 int execute_kept_config(struct execute *execute, struct arena *mem, const char *id,
                         const char **out, struct err *err) MUST_CHECK;

@@ -185,7 +185,9 @@ int execute_kept_state(struct execute *execute, const char *id, struct kept_stat
         .left_ms = answer.value,
         .processes = answer.processes,
         .cpu_us = answer.cpu_us,
+        .memory_bytes = answer.memory_bytes,
         .peak_memory_bytes = answer.peak_memory_bytes,
+        .disk_bytes = answer.disk_bytes,
     };
     return 0;
 }

@@ -337,6 +337,19 @@ static const struct command sandbox_explain = {
     .run = run_sandbox_explain,
 };
 
+static const struct command sandbox_top = {
+    .path = "sandbox top",
+    .operands = "[ID]",
+    .operand_max = 1,
+    .values = "",
+    .summary = "show what the sandboxes use",
+    .help = "Processor time in percent of one processor, memory now and at most, processes, and "
+            "bytes on disk. On a terminal again every second until Ctrl-C; otherwise, and with "
+            "--json, once.",
+    .options = json_option,
+    .run = run_sandbox_top,
+};
+
 static const struct command sandbox_logs = {
     .path = "sandbox logs",
     .operands = "ID [EXEC]",
@@ -655,7 +668,7 @@ const struct command *const commands[] = {
     &sandbox_exec,    &sandbox_create,  &sandbox_list,   &sandbox_show,
     &sandbox_pause,   &sandbox_resume,  &sandbox_extend, &sandbox_destroy,
     &sandbox_logs,    &sandbox_attach,  &sandbox_ps,     &sandbox_recreate,
-    &sandbox_explain,
+    &sandbox_explain, &sandbox_top,
     &sandbox_files,   &sandbox_cp,      &sandbox_port,   &sandbox_preflight,
     &sandbox_conform, &receipts_list,   &receipts_show,  &receipts_verify,
     &receipts_head,   &receipts_export, &verify_files,   &policy_check,

@@ -56,6 +56,7 @@ int run_sandbox_cp(struct invocation *inv);
 int run_sandbox_port(struct invocation *inv);    /* port.c */
 int run_sandbox_explain(struct invocation *inv); /* explain.c */
 int run_sandbox_recreate(struct invocation *inv);
+int run_sandbox_top(struct invocation *inv);  /* top.c */
 int run_sandbox_logs(struct invocation *inv); /* execs.c */
 int run_sandbox_attach(struct invocation *inv);
 int run_sandbox_ps(struct invocation *inv);

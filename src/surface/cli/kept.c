@@ -117,7 +117,9 @@ static struct json *sandbox_json(struct arena *mem, const struct config *config,
     json_put_int(mem, object, "pid", state->pid);
     json_put_int(mem, object, "processes", (int64_t)state->processes);
     json_put_int(mem, object, "cpu_us", (int64_t)state->cpu_us);
+    json_put_int(mem, object, "memory_bytes", (int64_t)state->memory_bytes);
     json_put_int(mem, object, "peak_memory_bytes", (int64_t)state->peak_memory_bytes);
+    json_put_int(mem, object, "disk_bytes", (int64_t)state->disk_bytes);
     return object;
 }
 
