@@ -55,14 +55,14 @@ int become(uid_t uid, gid_t gid, struct err *err)
 static int set_limits(struct err *err)
 {
     static const struct {
-        __rlimit_resource_t what;
         rlim_t most;
+        __rlimit_resource_t what;
         bool when_sanitized;
     } limits[] = {
-        {RLIMIT_CORE,   0,                      true },
-        {RLIMIT_NOFILE, 512,                    true },
-        {RLIMIT_FSIZE,  2 * IMAGE_UNPACKED_MAX, true },
-        {RLIMIT_AS,     2 * GIB,                false},
+        {0,                      RLIMIT_CORE,   true },
+        {512,                    RLIMIT_NOFILE, true },
+        {2 * IMAGE_UNPACKED_MAX, RLIMIT_FSIZE,  true },
+        {2 * GIB,                RLIMIT_AS,     false},
     };
 
     for (size_t i = 0; i < COUNT(limits); i++) {

@@ -35,6 +35,7 @@ struct sealer {
     struct seal seal;
     char *chunk;
     char path[PATH_BYTES_MAX * 2];
+    char was[LINE_MAX_BYTES]; /* the line of the earlier list */
 };
 
 /* ---- parts of a line ---- */
@@ -115,16 +116,15 @@ static int hash_xattrs(int fd, char out[HASH_TEXT_BYTES], struct err *err)
 /* The first line that is not the one it was. */
 static int compare_line(struct sealer *s, const char *line, size_t n, struct err *err)
 {
-    char was[LINE_MAX_BYTES];
     size_t got = 0;
     int c = EOF;
 
-    while (got < sizeof was && (c = fgetc(s->against)) != EOF) {
-        was[got++] = (char)c;
+    while (got < sizeof s->was && (c = fgetc(s->against)) != EOF) {
+        s->was[got++] = (char)c;
         if (c == '\n')
             break;
     }
-    if (got == n && memcmp(was, line, n) == 0)
+    if (got == n && memcmp(s->was, line, n) == 0)
         return 0;
     return err_set(err, ERR_INTEGRITY, "it or what was before it was changed, added or removed");
 }

@@ -59,35 +59,41 @@ static bool is_port(struct str s)
     return s.n <= 5 && str_u64(s, &port) && port > 0 && port < 65536;
 }
 
-/* A host name, an IPv4 address, or an IPv6 address in brackets; perhaps a port. */
+/* "[::1]" or "[::1]:5000" */
+static bool is_six(struct str s)
+{
+    const char *end = memchr(s.p, ']', s.n);
+    size_t inside = end ? (size_t)(end - s.p) : 0;
+
+    if (inside < 3)
+        return false;
+    for (size_t i = 1; i < inside; i++)
+        if (!(is_lower_or_digit(s.p[i]) && s.p[i] <= 'f') && s.p[i] != ':' && s.p[i] != '.')
+            return false;
+    return inside + 1 == s.n || (end[1] == ':' && is_port((struct str){end + 2, s.n - inside - 2}));
+}
+
+/* Labels of letters, digits and dashes between dots: a name or an IPv4 address. */
+static bool is_host(struct str s)
+{
+    if (!s.n || s.n > 253 || !is_word(s.p[0]) || !is_word(s.p[s.n - 1]))
+        return false;
+    for (size_t i = 0; i < s.n; i++)
+        if (s.p[i] == '_' ||
+            (!is_word(s.p[i]) && s.p[i] != '-' && !(s.p[i] == '.' && s.p[i - 1] != '.')))
+            return false;
+    return true;
+}
+
 static bool is_registry(struct str s)
 {
-    struct str host, port = s;
+    struct str port = s;
+    struct str host;
 
-    if (s.n && s.p[0] == '[') {
-        const char *end = memchr(s.p, ']', s.n);
-        size_t inside = end ? (size_t)(end - s.p) : 0;
-
-        if (inside < 3)
-            return false;
-        for (size_t i = 1; i < inside; i++)
-            if (!(is_lower_or_digit(s.p[i]) && s.p[i] <= 'f') && s.p[i] != ':' && s.p[i] != '.')
-                return false;
-        if (inside + 1 == s.n)
-            return true;
-        port = (struct str){end + 2, s.n - inside - 2};
-        return end[1] == ':' && is_port(port);
-    }
+    if (s.n && s.p[0] == '[')
+        return is_six(s);
     host = str_cut(&port, ':');
-    if (host.n != s.n && !is_port(port))
-        return false;
-    if (!host.n || host.n > 253 || !is_word(host.p[0]) || !is_word(host.p[host.n - 1]))
-        return false;
-    for (size_t i = 0; i < host.n; i++)
-        if (!is_word(host.p[i]) && host.p[i] != '-' &&
-            !(host.p[i] == '.' && i && host.p[i - 1] != '.'))
-            return false;
-    return memchr(host.p, '_', host.n) == NULL;
+    return is_host(host) && (host.n == s.n || is_port(port));
 }
 
 static bool is_tag(struct str s)
