@@ -384,3 +384,22 @@ through() {
     status_is 0
     says 'is intact'
 }
+
+@test "a sandbox stands on an image, and not on a changed one" {
+    digest=$(busybox_layout "$WORK/layout" bb)
+    brig image import "$WORK/layout"
+    run brig sandbox exec --image bb --quiet -- /bin/sh -c 'echo $GREETING; cat /etc/kept /etc/old/new; ls /etc; echo x >/srv/mine'
+    status_is 0
+    says hello
+    says above
+    [[ $output != *gone* ]]
+    run brig sandbox exec --image bb --json -- /bin/true
+    json_is .image_digest "$digest"
+    # Nothing of the run reached the store.
+    run brig image verify bb
+    status_is 0
+    echo >"$(layers_of bb | tail -n 1)/added"
+    run brig sandbox exec --image bb --json -- /bin/true
+    status_is 77
+    json_is .reason_code PREFLIGHT_IMAGE_DIGEST
+}
