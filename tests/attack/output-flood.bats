@@ -39,7 +39,7 @@ resident() {
 }
 
 @test "both streams at once, and a reader that leaves, end well" {
-    run -0 bash -c '"$BRIG" sandbox exec --quiet --timeout 20s -- sh -c "yes | head -c 20000000; yes >&2" 2>/dev/null | head -c 10 | wc -c'
+    run -0 bash -c '"$BRIG" sandbox exec --quiet --timeout 3s -- sh -c "yes | head -c 20000000; yes >&2" 2>/dev/null | head -c 10 | wc -c'
     [ "$output" -eq 10 ]
     eventually 30 each_run_ended_once
 }
