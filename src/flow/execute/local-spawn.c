@@ -2,6 +2,7 @@
 #include "flow/execute/local.h"
 
 #include "lib/base/memory.h"
+#include "lib/linux/beside.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -13,36 +14,6 @@
 #include <sys/stat.h>
 
 #define HIGH_FD 512 /* above every number box is born with */
-
-/* box comes from the same build: beside us, or where the build or the package puts it. Whoever
- * can change it can be whatever we start, so it must be ours or root's alone. */
-int box_path(char *out, size_t size, struct err *err)
-{
-    static const char *const places[] = {"box", "../libexec/brig/box", "../box/box"};
-    char self[RUN_DIR_BYTES];
-    ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
-    char *slash;
-
-    if (n <= 0)
-        return err_os(err, "finding our own program");
-    self[n] = '\0';
-    slash = strrchr(self, '/');
-    if (slash)
-        *slash = '\0';
-    for (size_t i = 0; i < COUNT(places); i++) {
-        struct stat st;
-
-        (void)snprintf(out, size, "%s/%s", self, places[i]);
-        if (stat(out, &st) < 0 || !S_ISREG(st.st_mode) || access(out, X_OK) < 0)
-            continue;
-        if ((st.st_uid != 0 && st.st_uid != geteuid()) || (st.st_mode & S_IWOTH))
-            return err_set(err, ERR_FORBIDDEN,
-                           "%s can be changed by others; give it to root or to yourself", out);
-        return 0;
-    }
-    return err_set(err, ERR_UNAVAILABLE, "the program \"box\" is not beside %s; reinstall Brig",
-                   self);
-}
 
 struct born_with {
     int fds[BOX_FD_FIRST_MOUNT + BOX_MOUNTS_MAX + 3]; /* index: the number inside box */
@@ -73,7 +44,7 @@ static int start(const struct born_with *born, struct local *local, struct err *
     sigset_t none, all;
     int error;
 
-    if (box_path(path, sizeof path, err) < 0)
+    if (program_beside("box", path, sizeof path, err) < 0)
         return -1;
     (void)sigemptyset(&none);
     (void)sigfillset(&all);

@@ -10,9 +10,11 @@
 #include "lib/base/limits.h"
 #include "lib/base/memory.h"
 #include "lib/crypto/crypto.h"
+#include "lib/linux/beside.h"
 #include "lib/linux/build-id.h"
 #include "lib/linux/filters.h"
 #include "lib/linux/landlock.h"
+#include "lib/linux/sandbox-ids.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -30,43 +32,18 @@
 #define BUILD_WAIT_US 10000000U
 #define END_WAIT_US 5000000U
 
-/* Started by root, a sandbox's user is somebody nobody else on the machine is: ids that no
- * distribution hands out. BRIG_UID_BASE moves the range, for machines that do use them. */
-#define UID_BASE 0x70000000U
-#define INSIDE_ID 1000U
-
 /* ---- what is on offer ---- */
-
-static int uid_base(uint32_t *out, struct err *err)
-{
-    const char *asked = getenv("BRIG_UID_BASE");
-    uint64_t base = UID_BASE;
-
-    if (asked && (!str_u64(str_of(asked), &base) || base < 65536 || base >= UINT32_MAX - 65536))
-        return err_set(err, ERR_INVALID, "BRIG_UID_BASE=%.40s: should be a number from 65536 to %u",
-                       asked, UINT32_MAX - 65537U);
-    *out = (uint32_t)base;
-    return 0;
-}
 
 static int offer_ids(struct run *run, struct err *err)
 {
     struct offer *offer = &run->offer;
+    struct sandbox_ids ids;
 
+    if (sandbox_ids(&ids, err) < 0)
+        return -1;
     offer->started_by_root = geteuid() == 0;
-    if (offer->started_by_root) {
-        uint32_t base = 0;
-
-        if (uid_base(&base, err) < 0)
-            return -1;
-        offer->host_uid = offer->host_gid = base + INSIDE_ID;
-        return 0;
-    }
-    offer->host_uid = geteuid();
-    offer->host_gid = getegid();
-    if (offer->host_gid == 0)
-        return err_set(err, ERR_FORBIDDEN,
-                       "your group is root's; run as a user with a group of its own");
+    offer->host_uid = ids.uid;
+    offer->host_gid = ids.gid;
     return 0;
 }
 
@@ -161,7 +138,7 @@ static int offer(struct execute *execute, struct run *run, struct err *err)
 
     if (offer_ids(run, err) < 0 || offer_walls(run, err) < 0 || offer_limits(execute, run, err) < 0)
         return -1;
-    return box_path(path, sizeof path, err);
+    return program_beside("box", path, sizeof path, err);
 }
 
 /* ---- the sandbox of this process ---- */

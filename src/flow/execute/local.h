@@ -76,7 +76,6 @@ int box_plan_seal(struct run *run, struct local *local, struct handed *handed, i
 
 /* local-spawn.c */
 int box_spawn(struct run *run, struct local *local, struct err *err) MUST_CHECK;
-int box_path(char *out, size_t size, struct err *err) MUST_CHECK;
 
 /* local-observe.c: run->seen from box's report and from what the kernel says of its PID 1. */
 int observe(struct run *run, struct local *local, struct str report, struct err *err) MUST_CHECK;
