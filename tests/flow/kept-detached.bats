@@ -140,8 +140,8 @@ b" ]
     grep -q "runs on" one
     exec {fd}>&-
     [ "$(state_of "$exec")" = running ]
-    echo b >more
-    run timeout -k 5 20 "$BRIG" sandbox attach here "$exec" <more
+    echo b >input
+    run timeout -k 5 20 "$BRIG" sandbox attach here "$exec" <input
     says "got a"
     says "got b"
 }
