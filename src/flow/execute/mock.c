@@ -27,10 +27,7 @@ static int offer(struct execute *execute, struct run *run, struct err *err)
 
 static int begin(struct execute *execute, struct run *run, struct err *err)
 {
-    (void)execute;
-    (void)run;
-    (void)err;
-    return 0;
+    return execute_claim(execute, run, err);
 }
 
 /* Nothing stands, so there is nothing to see but what was planned. The posture calls that

@@ -46,7 +46,7 @@ static const struct cli_option exec_options[] = {
     {"--tty", .help = "give the command a terminal"},
     {"--keep", .help = "in a kept sandbox: leave running what it started in the background"},
     {"--detach", .help = "in a kept sandbox: return at once with an id; see \"sandbox logs\""},
-    {"--quiet", .help = "leave out the closing line on standard error"},
+    {"--quiet", .help = "leave out the closing line on standard error, unless it is a denial"},
     OPTION_JSON,
     OPTIONS_END,
 };

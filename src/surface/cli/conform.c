@@ -139,9 +139,10 @@ static bool deny_degraded(struct trial *trial)
         sandbox_call_open_with(trial->inv, path, &call, &status) < 0)
         return fail(trial, "no degraded profile could be made");
     ok = preflight_of(trial, &call, 0, &run);
-    if (ok && (run.verdict.kind != VERDICT_DENY ||
-               run.verdict.reason != REASON_PREFLIGHT_PROVIDER_VERSION))
+    if (ok && run.verdict.kind == VERDICT_ALLOW)
         ok = fail(trial, "a version other than the pinned one was accepted");
+    else if (ok && run.verdict.reason != REASON_PREFLIGHT_PROVIDER_VERSION)
+        ok = fail(trial, run.verdict.text ? run.verdict.text : reason_text(run.verdict.reason));
     run_done(&run);
     return ok;
 }

@@ -195,7 +195,8 @@ int run_sandbox_exec(struct invocation *inv)
         status = sandbox_status(inv, &run);
         if (inv->json && cli_json(inv, result_json(inv, &run)) != 0)
             status = cli_status(inv, ERR_OS);
-        else if (!inv->json && !option_flag(inv, "--quiet"))
+        /* Quiet is for those who want the command's words only; a denial has no others. */
+        else if (!inv->json && (!option_flag(inv, "--quiet") || run.verdict.kind != VERDICT_ALLOW))
             sandbox_closing_line(inv, &run);
     }
     run_done(&run);
