@@ -259,10 +259,11 @@ typedef int dead_visitor(void *context, const struct dead *dead, struct err *err
 /* A detached command is told about once; what is kept of its output stays as long as its
  * sandbox does. */
 static int sweep_detached(const struct execute *execute, int runs_fd, int lock_fd,
-                          struct dead *dead, dead_visitor *on_dead, void *context, bool *stays,
-                          struct err *err)
+                          const struct dead *dead, dead_visitor *on_dead, void *context,
+                          bool *stays, struct err *err)
 {
     struct outcome outcome = {0};
+    struct dead told = *dead;
     char sandbox[ID_BYTES];
     bool recorded = false;
 
@@ -273,8 +274,8 @@ static int sweep_detached(const struct execute *execute, int runs_fd, int lock_f
     if (recorded)
         return 0;
     if (detached_outcome(runs_fd, dead->id, &outcome))
-        dead->outcome = &outcome;
-    if (on_dead(context, dead, err) < 0)
+        told.outcome = &outcome;
+    if (on_dead(context, &told, err) < 0)
         return -1;
     if (*stays && (lseek(lock_fd, 0, SEEK_END) < 0 || dprintf(lock_fd, "recorded\n") < 0))
         return err_os(err, "noting that the end of %s was recorded", dead->id);
