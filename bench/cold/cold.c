@@ -22,6 +22,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -197,9 +198,10 @@ static void mute(bool on)
         return;
     }
     shown_fd = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
-    null_fd = open("/dev/null", O_WRONLY | O_CLOEXEC);
-    if (shown_fd < 0 || dup2(null_fd, STDOUT_FILENO) < 0)
-        stop("/dev/null: %s", strerror(errno));
+    /* Not /dev/null: crun gives its streams to the user of the container. */
+    null_fd = memfd_create("nothing", MFD_CLOEXEC);
+    if (shown_fd < 0 || dup2(null_fd, STDOUT_FILENO) < 0 || dup2(null_fd, STDIN_FILENO) < 0)
+        stop("memory file: %s", strerror(errno));
 }
 
 /* ---- figures ---- */
