@@ -13,6 +13,12 @@ struct command_group {
     const char *summary;
 };
 
+/* The rows of commands-sandbox.c. */
+extern const struct command sandbox_exec, sandbox_create, sandbox_list, sandbox_show, sandbox_pause,
+    sandbox_resume, sandbox_extend, sandbox_destroy, sandbox_recreate, sandbox_explain, sandbox_top,
+    sandbox_logs, sandbox_attach, sandbox_ps, sandbox_files, sandbox_cp, sandbox_port,
+    sandbox_preflight, sandbox_conform;
+
 extern const struct command *const commands[];
 extern const size_t command_n;
 extern const struct command_group command_groups[];
