@@ -231,6 +231,7 @@ static void put_octal(char *field, size_t n, uint64_t value)
 
 static int put_block(const struct tar_entry *entry, char type, struct buf *out, struct err *err)
 {
+    static const char magic_and_version[] = {'u', 's', 't', 'a', 'r', '\0', '0', '0'};
     char block[TAR_BLOCK] = {0};
     uint64_t mtime = entry->mtime_s < 0 ? 0 : (uint64_t)entry->mtime_s;
     uint64_t sum = 0;
@@ -243,10 +244,7 @@ static int put_block(const struct tar_entry *entry, char type, struct buf *out, 
     put_octal(block + AT_MTIME, 12, mtime <= OCTAL_11 ? mtime : 0);
     block[AT_TYPE] = type;
     memcpy(block + AT_TARGET, entry->target, strnlen(entry->target, 100));
-    memcpy(block + AT_MAGIC,
-           "ustar\0"
-           "00",
-           8);
+    memcpy(block + AT_MAGIC, magic_and_version, sizeof magic_and_version);
     memset(block + AT_SUM, ' ', 8);
     for (size_t i = 0; i < TAR_BLOCK; i++)
         sum += (unsigned char)block[i];
