@@ -30,8 +30,9 @@ lint:
 # Numbers next to peers; never part of a test.
 bench: all
 	@for bench in bench/*/run; do [ ! -x "$$bench" ] || "$$bench" || exit; done
-	@ninja -C build bench/govern >build/bench.log
+	@ninja -C build bench/govern bench/inprocess >build/bench.log
 	@build/bench/govern
+	@build/bench/inprocess build
 
 # Also as helm, unless another program of that name is there.
 install: all
