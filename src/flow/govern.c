@@ -57,8 +57,12 @@ static int record_end(struct govern *govern, const struct dead *dead, struct err
         failed = execute_claim(govern->execute, &run, err);
     if (!failed)
         failed = record_intent(govern->record, &run, err);
-    if (!failed)
+    if (!failed) {
+        equip_look_again(govern->equip, &run);
         failed = record_close(govern->record, &run, err);
+    }
+    if (!failed)
+        equip_guard_drop(govern->equip, dead->id);
     execute_unclaim(govern->execute);
     run_done(&run);
     return failed;
@@ -212,6 +216,26 @@ int govern_preflight(struct govern *govern, const struct request *request, struc
     return conclude(govern, run, err);
 }
 
+/* What is kept to look again by exists exactly as long as the sandbox does. */
+static void keep_guard(struct govern *govern, struct run *run)
+{
+    struct err err;
+
+    if (run->action.kind == ACTION_CREATE && is_allowed(run) &&
+        equip_guard_keep(govern->equip, run, &err) < 0)
+        refuse_by(run, REASON_SANDBOX_FAILED, &err);
+}
+
+static void use_guard(struct govern *govern, struct run *run)
+{
+    bool stands = is_allowed(run) && run->outcome.reason != REASON_SANDBOX_FAILED;
+
+    if (run->action.kind != ACTION_CREATE)
+        equip_look_again(govern->equip, run);
+    else if (!stands)
+        equip_guard_drop(govern->equip, run->sandbox_id);
+}
+
 /* Steps 4 to 7. */
 static int carry_out(struct govern *govern, struct run *run, const struct streams *streams,
                      struct err *err)
@@ -226,12 +250,14 @@ static int carry_out(struct govern *govern, struct run *run, const struct stream
         return 0;
     if (begun)
         preflight(govern, run);
+    keep_guard(govern, run);
     if (!is_allowed(run)) {
         execute_drop(govern->execute, run);
     } else if (execute_release(govern->execute, run, streams, &failure) < 0) {
         run->outcome.reason = REASON_SANDBOX_FAILED;
         run->outcome.failure = arena_text(&run->mem, str_of(failure.text));
     }
+    use_guard(govern, run);
     return run->outcome.detached ? 0 : conclude(govern, run, err);
 }
 
@@ -252,6 +278,17 @@ struct execute *govern_execute(struct govern *govern)
 }
 
 /* Steps 1 to 3 for a sandbox that is to stay. */
+static struct words protected_places(struct run *run)
+{
+    const char **places = arena_array(&run->mem, const char *, run->plan.mount_n + 1);
+    size_t n = 0;
+
+    for (size_t i = 0; i < run->plan.mount_n; i++)
+        if (run->plan.mounts[i].kind == MOUNT_PROTECTED)
+            places[n++] = equip_protected_text(&run->mem, &run->plan.mounts[i]);
+    return (struct words){places, n};
+}
+
 static int plan_kept(struct govern *govern, const struct request *request, struct run *run,
                      struct err *err)
 {
@@ -266,6 +303,7 @@ static int plan_kept(struct govern *govern, const struct request *request, struc
     judge(govern, run);
     if (!is_allowed(run))
         return 0;
+    made.held = protected_places(run);
     if (config_write(&made, run, &config, err) < 0)
         return -1;
     run->action.config = arena_text(&run->mem, buf_str(&config));
@@ -276,8 +314,10 @@ int govern_create(struct govern *govern, const struct request *request, struct r
                   struct err *err)
 {
     struct streams none = {.in_fd = -1, .out_fd = -1, .err_fd = -1};
+    struct request fresh = *request;
 
-    if (plan_kept(govern, request, run, err) < 0)
+    fresh.held = (struct words){0}; /* of one that stood before */
+    if (plan_kept(govern, &fresh, run, err) < 0)
         return -1;
     return carry_out(govern, run, &none, err);
 }
@@ -369,8 +409,10 @@ static int conclude_destroy(struct govern *govern, struct run *run, struct err *
 {
     if (record_abandoned(govern->record, run->sandbox_id, err) < 0 && err->code != ERR_NOT_FOUND)
         return err_in(err, "the sandbox is gone; the end of its making could not be recorded");
+    equip_look_again(govern->equip, run);
     if (conclude(govern, run, err) < 0)
         return -1;
+    equip_guard_drop(govern->equip, run->sandbox_id);
     execute_unclaim(govern->execute);
     return govern_sweep(govern, err);
 }

@@ -13,8 +13,9 @@
 
 struct mount_fact {
     const char *target;
-    const char *kind;   /* "bind", "layer", "tmpfs", "proc", "devpts", "readonly", "mask" */
-    const char *source; /* of a bind: the path that was validated; otherwise "" */
+    const char *kind;   /* "bind", "layer", "tmpfs", "proc", "devpts", "readonly", "mask",
+                           "protected" */
+    const char *source; /* of a bind or protected: the path that was validated; otherwise "" */
     bool writable;
     bool nosuid;
     bool nodev;

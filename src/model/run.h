@@ -31,6 +31,15 @@ struct mount_ask {
     enum mount_access access;
 };
 
+#define WORKSPACE_TARGET "/workspace"
+
+/* The folder a run works on, shown at WORKSPACE_TARGET. */
+enum workspace_kind {
+    WORKSPACE_UNSET,
+    WORKSPACE_NONE, /* an empty folder that stays empty */
+    WORKSPACE_BIND, /* one of the mounts that were asked for */
+};
+
 enum network_ask {
     NETWORK_NONE,
     NETWORK_POLICY,
@@ -85,6 +94,9 @@ struct action {
     const char *workdir; /* inside; NULL: the default */
     const struct mount_ask *mounts;
     size_t mount_n;
+    enum workspace_kind workspace;
+    bool allow_protected;     /* files that host tools run by themselves may be changed */
+    const struct words *held; /* the protected places it was made with; NULL: find them */
     enum network_ask network;
     enum stdin_kind stdin_kind;
     bool tty;
@@ -112,18 +124,23 @@ const char *verdict_name(enum verdict_kind kind); /* "ALLOW", "DENY", "ASK" */
 
 /* ---- plan: filled by equip ---- */
 
+struct guard; /* known to equip only */
+
 enum mount_kind {
     MOUNT_BIND,
     MOUNT_TMPFS,
     MOUNT_PROC,
     MOUNT_DEVPTS,
-    MOUNT_LAYER,    /* a folder of the run's own writable layer, on disk */
-    MOUNT_READONLY, /* something below an earlier mount, made read-only in place */
-    MOUNT_MASK,     /* something below an earlier mount, covered by nothing */
-    MOUNT_NESTED,   /* came along with an earlier bind */
-    MOUNT_SYMLINK,  /* not a mount: a link made in the root */
-    MOUNT_FOLDER,   /* not a mount: an empty folder made in the root */
-    MOUNT_FILE,     /* not a mount: a small file made in the root */
+    MOUNT_LAYER,     /* a folder of the run's own writable layer, on disk */
+    MOUNT_READONLY,  /* something below an earlier mount, made read-only in place */
+    MOUNT_MASK,      /* something below an earlier mount, covered by nothing */
+    MOUNT_PROTECTED, /* something below an earlier bind that host tools run by themselves: read-only
+                        in place, or with MOUNT_RW only held in its place, because of what is in it
+                      */
+    MOUNT_NESTED,    /* came along with an earlier bind */
+    MOUNT_SYMLINK,   /* not a mount: a link made in the root */
+    MOUNT_FOLDER,    /* not a mount: an empty folder made in the root */
+    MOUNT_FILE,      /* not a mount: a small file made in the root */
 };
 
 /* A folder below a writable layer: seen through it, never written. */
@@ -143,7 +160,7 @@ struct plan_mount {
     bool is_device;     /* BIND: a device node that must work */
     const char *source; /* BIND: host path; LAYER: name in the layer; SYMLINK: target; FILE: text */
     const char *target; /* absolute, inside */
-    uint64_t device;    /* BIND: identity of the source that was validated */
+    uint64_t device;    /* BIND, PROTECTED: identity of the source that was validated */
     uint64_t inode;
     int fd;              /* BIND, from_user: the validated source, or -1 */
     uint64_t size_bytes; /* TMPFS */
@@ -152,6 +169,7 @@ struct plan_mount {
     uint32_t owner_gid;
     const struct plan_lower *lowers; /* LAYER: what lies below it, uppermost first */
     size_t lower_n;
+    const char *why; /* PROTECTED: who runs it */
 };
 
 /* Landlock: what may be done beneath a path inside. */
@@ -181,7 +199,10 @@ struct plan {
     uint32_t inside_uid;
     uint32_t inside_gid;
     bool demand_observed; /* what a provider merely claims is not enough */
-    int hold_fd;          /* keeps the image in its store while the sandbox exists; -1: none */
+    bool allow_protected; /* by the action or by the profile */
+    struct guard
+        *guard;  /* protected files as they were, for looking again; NULL: none to look at */
+    int hold_fd; /* keeps the image in its store while the sandbox exists; -1: none */
 };
 
 /* ---- posture: planned by equip, observed by the provider ---- */
@@ -238,6 +259,27 @@ struct moved {
     char hash[MODEL_HASH_BYTES]; /* of the content; "": none moved */
 };
 
+/* What became of files that host tools run by themselves, below folders that could be written. */
+enum protected_kind {
+    PROTECTED_NEW,
+    PROTECTED_CHANGED,
+    PROTECTED_REMOVED,
+};
+
+struct protected_change {
+    const char *path; /* inside */
+    enum protected_kind kind;
+    char hash[MODEL_HASH_BYTES]; /* of what is there now; "": removed */
+};
+
+struct protected_changes {
+    bool looked;
+    bool incomplete; /* there was more to look at than there is patience */
+    uint64_t count;  /* all of them; n are listed */
+    const struct protected_change *of;
+    size_t n;
+};
+
 struct outcome {
     bool started;       /* the command's first instruction ran */
     bool ended;         /* and it has ended */
@@ -258,6 +300,7 @@ struct outcome {
     const char *failure; /* a sentence when Brig or the provider failed, or NULL */
     enum err_code failure_code;
     struct moved moved;
+    struct protected_changes protected_changes;
 };
 
 /* ---- receipts of the run: filled by record ---- */

@@ -58,7 +58,8 @@ static int see_targets(const struct box *box, struct buf *body, struct err *err)
     const struct box_mount *mounts = plan_array(box->plan, box->plan->mounts);
 
     for (uint32_t i = 0; i < box->plan->mount_n; i++) {
-        bool bound = mounts[i].kind == MOUNT_BIND || mounts[i].kind == MOUNT_LAYER;
+        bool bound = mounts[i].kind == MOUNT_BIND || mounts[i].kind == MOUNT_LAYER ||
+                     mounts[i].kind == MOUNT_PROTECTED;
         struct stat st;
 
         if (!bound || lstat(plan_text(box->plan, mounts[i].target), &st) < 0)

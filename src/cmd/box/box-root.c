@@ -467,6 +467,7 @@ static int attach(struct box *box, int root_fd, uint32_t i, struct err *err)
         return 0; /* is there already */
     case MOUNT_READONLY:
     case MOUNT_MASK:
+    case MOUNT_PROTECTED:
         return 0; /* needs what it masks: done once the root is in place */
     }
     if (failed < 0 || make_target(root_fd, mount, target, &target_fd, err) < 0)
@@ -540,6 +541,44 @@ static int enter_root(int root_fd, struct err *err)
     return 0;
 }
 
+/* A place below a bind becomes a mount of its own: read-only, or as writable as it was, so that it
+ * cannot be moved away with what lies in it. Whoever filled the folder may have put anything on the
+ * way, so no link is followed, and what is found must be what was looked at. */
+static int protect(const struct box_mount *mount, const char *target, struct err *err)
+{
+    AUTO_FD int root_fd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    AUTO_FD int target_fd = -1;
+    AUTO_FD int tree = -1;
+    uint64_t flags = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV;
+
+    if (root_fd < 0)
+        return err_os(err, "opening the new root");
+    target_fd = sys_openat2(root_fd, target + 1, O_PATH | O_NOFOLLOW,
+                            RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS);
+    if (target_fd < 0)
+        return err_os(err, "opening %s, which is to be protected", target);
+    if (check_identity(mount, target_fd, target, err) < 0)
+        return -1;
+    if (!mount->writable && !box_lacks("read-only mounts"))
+        flags |= MOUNT_ATTR_RDONLY;
+    tree = tree_clone(target_fd, "", AT_EMPTY_PATH);
+    if (tree < 0 || tree_set(tree, flags, 0, -1) < 0 || tree_attach(tree, target_fd) < 0)
+        return err_os(err, "protecting %s", target);
+    return 0;
+}
+
+static int protect_all(const struct box *box, struct err *err)
+{
+    for (uint32_t i = 0; i < box->plan->mount_n && !box_lacks("protected files"); i++) {
+        const struct box_mount *mount = mount_at(box, i);
+
+        if (mount->kind == MOUNT_PROTECTED &&
+            protect(mount, plan_text(box->plan, mount->target), err) < 0)
+            return -1;
+    }
+    return 0;
+}
+
 static int mask_all(const struct box *box, struct err *err)
 {
     for (uint32_t i = 0; i < box->plan->mount_n && !box_lacks("masks"); i++) {
@@ -587,7 +626,7 @@ int root_build(struct box *box, struct err *err)
     for (uint32_t i = root_is_layered(box->plan); i < box->plan->mount_n; i++)
         if (attach(box, root_fd, i, err) < 0)
             return -1;
-    if (enter_root(root_fd, err) < 0 || mask_all(box, err) < 0)
+    if (enter_root(root_fd, err) < 0 || mask_all(box, err) < 0 || protect_all(box, err) < 0)
         return -1;
     return seal_all(box, err);
 }

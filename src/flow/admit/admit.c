@@ -136,18 +136,53 @@ static int admit_mount(struct arena *mem, const char *text, struct mount_ask *ou
     return 0;
 }
 
-static int admit_mounts(struct words asked, struct run *run, struct err *err)
+/* "DIR" or "DIR:ACCESS". The last colon counts, so a folder may have others in its name; what
+ * stands behind it must be an access, lest a slip of the pen names a folder nobody meant. */
+static int admit_workspace(const char *text, struct run *run, struct mount_ask *mount,
+                           struct err *err)
 {
-    struct mount_ask *mounts;
+    const char *colon = strrchr(text, ':');
+    struct str source = colon ? (struct str){text, (size_t)(colon - text)} : str_of(text);
+    const char *access = colon ? colon + 1 : "ro";
+    bool none = strcmp(access, "none") == 0;
 
-    if (asked.n > MOUNTS_MAX)
+    if ((source.n == 0 && !none) || source.n >= PATH_BYTES_MAX ||
+        !(none || strcmp(access, "ro") == 0 || strcmp(access, "rw") == 0))
+        return err_set(err, ERR_INVALID,
+                       "--workspace \"%.200s\": write DIR, DIR:ro, DIR:rw or DIR:none", text);
+    run->action.workspace = none ? WORKSPACE_NONE : WORKSPACE_BIND;
+    *mount = (struct mount_ask){.source = arena_text(&run->mem, source),
+                                .target = WORKSPACE_TARGET,
+                                .access = strcmp(access, "rw") == 0 ? MOUNT_RW : MOUNT_RO};
+    return 0;
+}
+
+static int admit_mounts(const struct request *request, struct run *run, struct err *err)
+{
+    const struct words *asked = &request->mounts;
+    struct mount_ask *mounts;
+    size_t n = 0;
+
+    if (asked->n > MOUNTS_MAX)
         return err_set(err, ERR_LIMIT, "more than %d mounts", MOUNTS_MAX);
-    mounts = arena_array(&run->mem, struct mount_ask, asked.n + 1);
-    for (size_t i = 0; i < asked.n; i++)
-        if (admit_mount(&run->mem, asked.v[i], &mounts[i], err) < 0)
+    mounts = arena_array(&run->mem, struct mount_ask, asked->n + 1);
+    if (request->workspace) {
+        if (admit_workspace(request->workspace, run, &mounts[0], err) < 0)
+            return -1;
+        n += run->action.workspace == WORKSPACE_BIND;
+    }
+    for (size_t i = 0; i < asked->n; i++)
+        if (admit_mount(&run->mem, asked->v[i], &mounts[n++], err) < 0)
             return -1;
     run->action.mounts = mounts;
-    run->action.mount_n = asked.n;
+    run->action.mount_n = n;
+    run->action.allow_protected = request->allow_protected;
+    if (request->held.v) {
+        struct words *held = arena_new(&run->mem, struct words);
+
+        *held = request->held;
+        run->action.held = held;
+    }
     return 0;
 }
 
@@ -207,6 +242,8 @@ static int hash_request(struct run *run, struct err *err)
     struct action *action = &run->action;
     struct json *root = json_object(&mem);
 
+    if (action->allow_protected)
+        json_put_bool(&mem, root, "allow_protected", true);
     json_put(root, "argv", words_array(&mem, action->argv));
     json_put_bytes(&mem, root, "cwd", str_of(action->workdir ? action->workdir : ""));
     json_put(root, "env", words_array(&mem, action->env));
@@ -219,6 +256,8 @@ static int hash_request(struct run *run, struct err *err)
     json_put_bool(&mem, root, "tty", action->tty);
     if (action->wall_ms)
         json_put_int(&mem, root, "wall_ms", (int64_t)action->wall_ms);
+    if (action->workspace == WORKSPACE_NONE)
+        json_put_text(&mem, root, "workspace", "none");
     if (json_canonical(root, &text, err) < 0)
         return -1;
     hash_text_of(buf_str(&text), action->request_hash);
@@ -290,7 +329,7 @@ int admit_run(const struct request *request, struct run *run, struct err *err)
     action->tty = request->tty;
     if (copy_words(&run->mem, request->argv, ARGV_WORDS_MAX, ARGV_BYTES_MAX, "arguments",
                    &action->argv, err) < 0 ||
-        admit_env(request->env, run, err) < 0 || admit_mounts(request->mounts, run, err) < 0 ||
+        admit_env(request->env, run, err) < 0 || admit_mounts(request, run, err) < 0 ||
         admit_limits(request, run, err) < 0)
         return -1;
     return hash_request(run, err);

@@ -27,8 +27,11 @@ struct request {
     const char *provider;
     const char *image;
     struct words argv;
-    struct words env;    /* "K=V", or "K" to take the value from the caller's own environment */
-    struct words mounts; /* "SRC:DST", "SRC:DST:ro", "SRC:DST:rw" */
+    struct words env;      /* "K=V", or "K" to take the value from the caller's own environment */
+    struct words mounts;   /* "SRC:DST", "SRC:DST:ro", "SRC:DST:rw" */
+    const char *workspace; /* "DIR", "DIR:ro", "DIR:rw", "DIR:none", or NULL */
+    bool allow_protected;
+    struct words held; /* protected places of one that stands; v NULL: they are to be found */
     const char *workdir;
     bool network_policy;
     bool stdin_stream;

@@ -2,7 +2,9 @@
 
 /* What a kept sandbox was made from, as canonical JSON:
  *
- *     made      image, env, mounts, workdir, limits, provider, network, policy, profile: what it is
+ *     made      image, env, mounts, workspace, workdir, limits, provider, network, policy, profile,
+ *               allow_protected: what it is
+ *     protected what is read-only or held in place below its writable mounts
  *     id, created_at, principal, tenant, name, labels, scope, lifetime: whose and for how long
  *     config_hash, policy_hash, image_digest, preimage_hash: what it was planned to be
  *
@@ -57,8 +59,12 @@ static int made_object(struct arena *mem, const struct request *request, const s
     if (request->profile_text)
         json_put_text(mem, made, "profile", request->profile_text);
     json_put_text(mem, made, "provider", request->provider);
+    if (request->allow_protected)
+        json_put_bool(mem, made, "allow_protected", true);
     if (request->workdir)
         json_put_text(mem, made, "workdir", request->workdir);
+    if (request->workspace)
+        json_put_text(mem, made, "workspace", request->workspace);
     *out = made;
     return 0;
 }
@@ -88,7 +94,8 @@ int config_write(const struct request *request, const struct run *run, struct bu
     clock_timestamp(now);
     if (made_object(&mem, request, run, &made, err) < 0 ||
         hash_config(&mem, made, run->planned.preimage_hash, hash, err) < 0 ||
-        put_words(&mem, root, "labels", request->labels, err) < 0)
+        put_words(&mem, root, "labels", request->labels, err) < 0 ||
+        put_words(&mem, root, "protected", request->held, err) < 0)
         return -1;
     json_put_text(&mem, root, "config_hash", hash);
     json_put_text(&mem, root, "created_at", now);
@@ -161,12 +168,16 @@ static void take_request(struct arena *mem, const struct json *root, struct requ
         .env = take_words(mem, made, "env"),
         .mounts = take_words(mem, made, "mounts"),
         .workdir = take_text(mem, made, "workdir"),
+        .workspace = take_text(mem, made, "workspace"),
+        .held = take_words(mem, root, "protected"),
         .policy_text = take_text(mem, made, "policy"),
         .profile_text = take_text(mem, made, "profile"),
     };
     out->lifetime = (struct lifetime){.ttl_ms = take_number(life, "ttl_ms"),
                                       .idle_ms = take_number(life, "idle_ms"),
                                       .max_ms = take_number(life, "max_ms")};
+    out->allow_protected = json_is_bool(json_get(made, "allow_protected"), &network) && network;
+    network = false;
     out->network_policy = json_is_bool(json_get(made, "network_policy"), &network) && network;
     for (enum limit_kind kind = 0; kind < LIMIT_COUNT; kind++)
         out->limits[kind] = take_number(json_get(made, "limits"), limit_name(kind));

@@ -103,6 +103,7 @@ static void plan_identity(struct equip *equip, struct run *run)
     plan->provider_version_pin = equip->profile.provider_version;
     plan->image_digest_pin = equip->profile.image_digest;
     plan->demand_observed = equip->profile.demand_observed;
+    plan->allow_protected = run->action.allow_protected || equip->profile.allow_protected;
 }
 
 static int refuse_unenforceable(struct run *run)

@@ -3,6 +3,8 @@
 
 #include "lib/base/err.h"
 
+#include <stddef.h>
+
 struct run;
 
 /* With what a run is equipped: the plan before anything happens, and afterwards whether the
@@ -24,6 +26,26 @@ const char *equip_provider(const struct equip *equip);
 /* Fills run->plan, run->intended and run->planned from run->action, run->demand and run->offer.
  * What cannot be honoured turns the verdict into a denial with its reason; that is success. */
 int equip_plan(struct equip *equip, struct run *run, struct err *err) MUST_CHECK;
+
+/* Files that tools of this machine run by themselves, and who does: protected below every folder
+ * that may be written. */
+struct protected_rule {
+    const char *holder; /* the folder it must lie in, or NULL: any */
+    const char *name;
+    const char *why;
+};
+const struct protected_rule *equip_protected_rules(size_t *n);
+/* One of the places that were protected, as a kept sandbox keeps it. */
+struct plan_mount;
+struct arena;
+const char *equip_protected_text(struct arena *mem, const struct plan_mount *mount);
+
+/* How they are now, kept for a sandbox that stays; until it is dropped. */
+int equip_guard_keep(struct equip *equip, struct run *run, struct err *err) MUST_CHECK;
+void equip_guard_drop(struct equip *equip, const char *sandbox);
+/* Looks at them again and fills run->outcome.protected_changes with what changed since the start of
+ * the run or, for a kept sandbox, since somebody last looked. */
+void equip_look_again(struct equip *equip, struct run *run);
 
 /* Fills run->observed and run->checks from run->seen. Any difference turns the verdict into a
  * denial whose reason is that of the first failed check. */

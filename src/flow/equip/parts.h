@@ -17,6 +17,7 @@ struct profile {
     const char *provider_version; /* exact */
     const char *image_digest;
     bool demand_observed;
+    bool allow_protected;
     struct limits limits;
     enum limit_means least[LIMIT_COUNT]; /* MEANS_NONE: any will do */
 };

@@ -21,6 +21,8 @@ static const char *kind_name(enum mount_kind kind)
         return "readonly";
     case MOUNT_MASK:
         return "mask";
+    case MOUNT_PROTECTED:
+        return "protected";
     case MOUNT_NESTED:
         return "nested";
     case MOUNT_SYMLINK:
@@ -50,7 +52,8 @@ static void plan_mount_facts(struct run *run)
     for (size_t i = 0; i < plan->mount_n; i++) {
         const struct plan_mount *mount = &plan->mounts[i];
         const char *kind = mount->lower_n ? "overlay" : kind_name(mount->kind);
-        bool bound = mount->kind == MOUNT_BIND || mount->kind == MOUNT_NESTED;
+        bool bound = mount->kind == MOUNT_BIND || mount->kind == MOUNT_NESTED ||
+                     mount->kind == MOUNT_PROTECTED;
 
         if (!kind)
             continue;

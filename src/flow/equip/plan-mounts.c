@@ -5,7 +5,7 @@
  * A source is opened once and judged by what the descriptor is (mount-places.c). The descriptor
  * (or, for an ordinary user, device and inode) is what box mounts. */
 
-#include "flow/equip/parts.h"
+#include "flow/equip/workspace.h"
 
 #include "lib/base/io.h"
 #include "lib/base/limits.h"
@@ -43,6 +43,9 @@ static int refuse_target(struct run *run, const struct mount_list *list, const c
                           "mount target %.200s: %s is Brig's own; use /workspace, /mnt, /opt, "
                           "/srv or /sandbox/input",
                           target, own_targets[i]);
+    if (run->action.workspace == WORKSPACE_NONE && path_is_within(target, WORKSPACE_TARGET))
+        return refuse(run, REASON_MOUNT_FORBIDDEN,
+                      "mount target %.200s: --workspace says that nothing is there", target);
     for (size_t i = 0; i < list->n; i++)
         if (list->of[i].from_user && (path_is_within(target, list->of[i].target) ||
                                       path_is_within(list->of[i].target, target)))
@@ -182,6 +185,18 @@ static int find_nested(const char *state_dir, struct str table, struct run *run,
     return 0;
 }
 
+/* Whatever an image has there is covered: an empty folder that stays empty. */
+static void add_no_workspace(struct run *run, struct mount_list *list)
+{
+    struct plan_mount *mount;
+
+    make_room(list, WORKSPACE_TARGET);
+    mount = mount_add(&run->mem, list, MOUNT_TMPFS, WORKSPACE_TARGET);
+    mount->access = MOUNT_RO;
+    mount->noexec = true;
+    mount->size_bytes = 4096;
+}
+
 static int plan_workdir(struct run *run, const struct mount_list *list, const struct image *image)
 {
     const char *workdir = run->action.workdir;
@@ -190,9 +205,11 @@ static int plan_workdir(struct run *run, const struct mount_list *list, const st
         return refuse(run, REASON_REQUEST_INVALID,
                       "working directory \"%.200s\": write an absolute path without . or ..",
                       workdir);
+    if (!workdir && run->action.workspace != WORKSPACE_UNSET)
+        workdir = WORKSPACE_TARGET;
     for (size_t i = 0; !workdir && i < list->n; i++)
-        if (list->of[i].from_user && strcmp(list->of[i].target, "/workspace") == 0)
-            workdir = "/workspace";
+        if (list->of[i].from_user && strcmp(list->of[i].target, WORKSPACE_TARGET) == 0)
+            workdir = WORKSPACE_TARGET;
     if (!workdir && image && is_plain_target(image->workdir))
         workdir = image->workdir;
     run->plan.workdir = workdir ? workdir : "/home/sandbox";
@@ -214,10 +231,16 @@ int plan_mounts(const char *state_dir, const struct image *image, struct run *ru
         if (add_asked(state_dir, buf_str(&table), run, &list, &run->action.mounts[i], err) < 0 ||
             is_refused(run))
             return is_refused(run) ? 0 : -1;
+    if (run->action.workspace == WORKSPACE_NONE)
+        add_no_workspace(run, &list);
     if (plan_workdir(run, &list, image) < 0 || is_refused(run))
         return 0;
     if (find_nested(state_dir, buf_str(&table), run, &list, err) < 0)
         return -1;
+    if (is_refused(run))
+        return 0;
+    if (plan_protected(run, &list, err) < 0 || is_refused(run))
+        return is_refused(run) ? 0 : -1;
     run->plan.mounts = list.of;
     run->plan.mount_n = list.n;
     return 0;

@@ -63,7 +63,9 @@ static void allow_base(const struct plan_mount *mount, struct path_list *list)
         path->device = true;
         return;
     case MOUNT_TMPFS:
-        if (strcmp(mount->target, "/run") != 0 && mount->access == MOUNT_RW)
+        if (strcmp(mount->target, WORKSPACE_TARGET) == 0)
+            (void)path_add(list, mount->target);
+        else if (strcmp(mount->target, "/run") != 0 && mount->access == MOUNT_RW)
             path_add(list, mount->target)->write = true;
         return;
     case MOUNT_FOLDER:
@@ -75,6 +77,7 @@ static void allow_base(const struct plan_mount *mount, struct path_list *list)
         (void)path_add(list, mount->target);
         return;
     case MOUNT_NESTED:
+    case MOUNT_PROTECTED:
     case MOUNT_READONLY:
     case MOUNT_MASK:
     case MOUNT_SYMLINK:

@@ -7,6 +7,7 @@
  *     provider_version: "local/0.1.0 …"     exactly, or the run is denied at preflight
  *     image_digest: sha256:…
  *     evidence: observed                     refuse what a provider merely claims
+ *     allow_protected: true                  files that host tools run by themselves may be changed
  *     limits:
  *       memory: 512M
  *       pids: {value: 64, means: cgroup}     refuse where nothing as strong holds it */
@@ -163,6 +164,11 @@ static int take_evidence(struct reading *reading, const struct json *value, stru
     return 0;
 }
 
+static int take_flag(struct reading *reading, const struct json *value, bool *out)
+{
+    return json_is_bool(value, out) ? 0 : wrong(reading, value, "should be true or false");
+}
+
 static int take_member(struct reading *reading, const struct json *member, struct profile *profile)
 {
     int64_t version;
@@ -179,10 +185,13 @@ static int take_member(struct reading *reading, const struct json *member, struc
         return take_text(reading, member, &profile->image_digest);
     if (str_is(member->key, "evidence"))
         return take_evidence(reading, member, profile);
+    if (str_is(member->key, "allow_protected"))
+        return take_flag(reading, member, &profile->allow_protected);
     if (str_is(member->key, "limits"))
         return take_limits(reading, member, profile);
-    return unknown_key(reading, member,
-                       "version, provider, provider_version, image_digest, evidence, limits");
+    return unknown_key(
+        reading, member,
+        "version, provider, provider_version, image_digest, evidence, allow_protected, limits");
 }
 
 static int read_profile(struct reading *reading, struct str text, struct profile *profile)

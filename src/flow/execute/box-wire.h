@@ -17,7 +17,7 @@
 #define BOX_PLAN_VERSION 1U
 #define BOX_PLAN_MAX (8UL << 20)
 #define BOX_REPORT_MAX (192UL << 10)
-#define BOX_MOUNTS_MAX 192
+#define BOX_MOUNTS_MAX 448
 #define BOX_LOWERS_MAX 128
 
 /* The descriptors a box is born with, besides 0, 1 and 2, which become the command's. */

@@ -212,6 +212,12 @@ static void name_mount(const struct run *run, struct local *local, struct str ta
             fact->source = mount->source;
         }
         return;
+    case MOUNT_PROTECTED:
+        if (located && device == mount->device && inode == mount->inode) {
+            fact->kind = "protected";
+            fact->source = mount->source;
+        }
+        return;
     case MOUNT_NESTED:
         fact->kind = "nested";
         fact->source = mount->source;

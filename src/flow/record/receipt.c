@@ -110,6 +110,40 @@ static struct json *egress_json(struct arena *mem)
     return json;
 }
 
+static const char *protected_name(enum protected_kind kind)
+{
+    switch (kind) {
+    case PROTECTED_NEW:
+        return "new";
+    case PROTECTED_CHANGED:
+        return "changed";
+    case PROTECTED_REMOVED:
+        return "removed";
+    }
+    return "changed";
+}
+
+/* Only where something could be written: elsewhere there was nothing to look at. */
+static void put_protected(struct arena *mem, struct json *json,
+                          const struct protected_changes *changes)
+{
+    struct json *list = json_array(mem);
+
+    if (!changes->looked)
+        return;
+    for (size_t i = 0; i < changes->n; i++) {
+        struct json *one = json_object(mem);
+
+        json_put_text(mem, one, "change", protected_name(changes->of[i].kind));
+        put_if(mem, one, "hash", changes->of[i].hash);
+        json_put_bytes(mem, one, "path", str_of(changes->of[i].path));
+        json_push(list, one);
+    }
+    json_put(json, "protected_changes", list);
+    put_count(mem, json, "protected_changes_count", changes->count);
+    json_put_bool(mem, json, "protected_complete", !changes->incomplete);
+}
+
 static struct json *outcome_json(struct arena *mem, const struct outcome *outcome)
 {
     struct json *json = json_object(mem);
@@ -126,6 +160,7 @@ static struct json *outcome_json(struct arena *mem, const struct outcome *outcom
     put_count(mem, json, "peak_memory_bytes", outcome->peak_memory_bytes);
     json_put_int(mem, json, "signal", outcome->signal);
     json_put_bool(mem, json, "started", outcome->started);
+    put_protected(mem, json, &outcome->protected_changes);
     put_stream(mem, json, "stderr_bytes", "stderr_hash", &outcome->err);
     put_count(mem, json, "stdin_bytes", outcome->stdin_bytes);
     put_if(mem, json, "stdin_hash", outcome->stdin_hash);
@@ -226,6 +261,8 @@ static void put_enforcement(struct arena *mem, const struct run *run, struct jso
         json_put(json, "posture", posture_json(mem, posture, &run->checks, role));
     if (limits->n)
         json_put(json, "limits", limits);
+    if (run->plan.allow_protected)
+        json_put_bool(mem, json, "allow_protected", true);
 }
 
 static const char *kind_of(enum verdict_kind verdict, enum receipt_role role)

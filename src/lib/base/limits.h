@@ -37,6 +37,20 @@
 #define PATH_BYTES_MAX 4096
 #define MOUNTS_MAX 64
 
+/* A folder somebody else filled, looked through for files that host tools run by themselves. */
+#define WORKSPACE_ENTRIES_MAX 1000000
+#define WORKSPACE_DEPTH_MAX 64
+#define PROTECTED_SEEN_MAX 1024              /* places */
+#define PROTECTED_MOUNTS_MAX 256             /* places that are mounted over, in one sandbox */
+#define PROTECTED_MOUNT_BYTES_MAX (32 * KIB) /* their paths: the mount table shows each twice */
+#define PROTECTED_FILES_MAX 16384
+#define PROTECTED_FILE_MAX (1 * MIB)   /* larger ones are told apart by size and times */
+#define PROTECTED_BYTES_MAX (16 * MIB) /* paths of them all */
+#define PROTECTED_MEMORY_MAX (256 * MIB)
+#define PROTECTED_LISTED_MAX 64              /* changes named in one receipt, */
+#define PROTECTED_LISTED_BYTES_MAX (8 * KIB) /* and their paths */
+#define GIT_CONFIG_MAX (256 * KIB)
+
 /* Images. Layers are bounded before and after they are unpacked: by size, by how much larger
  * they become (past a free share, which small and empty layers need), and by entries. */
 #define IMAGE_DOCUMENT_MAX (4 * MIB) /* manifest, index, configuration: as registries accept */

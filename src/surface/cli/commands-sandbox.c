@@ -19,6 +19,14 @@
     {"--disk", "SIZE", VALUE_SIZE, .help = "bytes its own files may take on disk, e.g. 1G"}, \
     {"--inodes", "N", VALUE_COUNT, .help = "files and folders of its own at the same time"}
 
+/* The folder that is worked on, and what lies in it that other programs run. */
+#define OPTIONS_WORKSPACE \
+    {"--workspace", "DIR[:ro|rw|none]", VALUE_TEXT, \
+     .help = "the folder to work on, shown as /workspace: read-only unless rw, empty with none"}, \
+    {"--allow-protected", \
+     .help = "below what may be written, let it change files that tools of this machine run by " \
+             "themselves: git hooks and config, editor tasks, shell files"}
+
 static const struct cli_option exec_options[] = {
     {"--provider", "P", VALUE_TEXT, .values = PROVIDERS,
      .help = "where to run it: local or mock (default: local)"},
@@ -31,6 +39,7 @@ static const struct cli_option exec_options[] = {
     OPTIONS_LIMITS,
     {"--env", "K[=V]", VALUE_TEXT, .repeatable = true,
      .help = "set a variable, or forward one of yours by name; nothing else is passed on"},
+    OPTIONS_WORKSPACE,
     {"--mount", "SRC:DST[:ro|rw]", VALUE_TEXT, .repeatable = true,
      .help = "show a file or directory of this machine inside, read-only unless rw"},
     {"--workdir", "DIR", VALUE_TEXT,
@@ -72,6 +81,7 @@ static const struct cli_option create_options[] = {
     OPTIONS_LIMITS,
     {"--env", "K[=V]", VALUE_TEXT, .repeatable = true,
      .help = "set a variable for its commands, or forward one of yours by name"},
+    OPTIONS_WORKSPACE,
     {"--mount", "SRC:DST[:ro|rw]", VALUE_TEXT, .repeatable = true,
      .help = "show a file or directory of this machine inside, read-only unless rw"},
     {"--workdir", "DIR", VALUE_TEXT,
@@ -124,6 +134,7 @@ static const struct cli_option preflight_options[] = {
     {"--policy", "FILE", VALUE_FILE,
      .help = "policy the sandbox would be planned under"},
     OPTIONS_LIMITS,
+    OPTIONS_WORKSPACE,
     OPTION_JSON,
     OPTIONS_END,
 };

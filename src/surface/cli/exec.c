@@ -66,6 +66,25 @@ static void put_outcome(struct arena *mem, struct json *object, const struct run
     json_put_int(mem, object, "peak_memory_bytes", (int64_t)outcome->peak_memory_bytes);
 }
 
+static void put_protected(struct arena *mem, struct json *object,
+                          const struct protected_changes *changes)
+{
+    struct json *list = json_array(mem);
+
+    if (!changes->looked)
+        return;
+    for (size_t i = 0; i < changes->n; i++) {
+        struct json *one = json_object(mem);
+
+        json_put_bytes(mem, one, "path", str_of(changes->of[i].path));
+        json_put_text(mem, one, "hash", changes->of[i].hash);
+        json_push(list, one);
+    }
+    json_put(object, "protected_changes", list);
+    json_put_int(mem, object, "protected_changes_count", (int64_t)changes->count);
+    json_put_bool(mem, object, "protected_complete", !changes->incomplete);
+}
+
 static struct json *result_json(struct invocation *inv, const struct run *run)
 {
     struct arena *mem = &inv->mem;
@@ -88,6 +107,7 @@ static struct json *result_json(struct invocation *inv, const struct run *run)
     put_posture(mem, object, run);
     put_limits(mem, object, run);
     put_outcome(mem, object, run);
+    put_protected(mem, object, &run->outcome.protected_changes);
     json_put_int(mem, object, "lamport_clock", (int64_t)last->lamport_clock);
     json_put_text(mem, object, "timestamp", last->timestamp);
     return object;
@@ -114,9 +134,10 @@ void terminal_restore(const struct raw_terminal *terminal)
  * one that ends with its command. */
 static int check_flags(const struct invocation *inv, struct err *err)
 {
-    static const char *const of_sandbox[] = {"--provider", "--profile", "--image",  "--policy",
-                                             "--cpu",      "--memory",  "--pids",   "--disk",
-                                             "--inodes",   "--mount",   "--network"};
+    static const char *const of_sandbox[] = {
+        "--provider", "--profile",   "--image",          "--policy", "--cpu",
+        "--memory",   "--pids",      "--disk",           "--inodes", "--mount",
+        "--network",  "--workspace", "--allow-protected"};
 
     for (size_t i = 0; inv->subject && i < inv->value_n; i++)
         for (size_t j = 0; j < COUNT(of_sandbox); j++)
@@ -193,6 +214,7 @@ int run_sandbox_exec(struct invocation *inv)
         status = print_detached(inv, &run);
     } else {
         status = sandbox_status(inv, &run);
+        sandbox_warn_protected(inv, &run);
         if (inv->json && cli_json(inv, result_json(inv, &run)) != 0)
             status = cli_status(inv, ERR_OS);
         /* Quiet is for those who want the command's words only; a denial has no others. */

@@ -4,6 +4,7 @@
 
 #include "surface/cli/sandbox.h"
 
+#include "flow/equip/equip.h"
 #include "lib/json/json.h"
 #include "model/run.h"
 
@@ -15,17 +16,19 @@ static const struct {
     const char *change;
 } refusals[] = {
     {"no network but its own loopback",
-     "nothing in this version: network rules cannot be enforced yet"                                                                 },
+     "nothing in this version: network rules cannot be enforced yet"                                                                                             },
     {"no files of this machine but system directories, read-only",
-     "sandbox create --mount SRC:DST[:rw]"                                                                                           },
+     "sandbox create --workspace DIR[:rw], --mount SRC:DST[:rw]"                                                                                                 },
+    {"no changes to files that tools of this machine run by themselves, below what may be written",
+     "sandbox create --allow-protected; the profile's allow_protected: true"                                                                                     },
     {"no variables of your environment",
-     "sandbox create --env NAME, or sandbox exec ID --env NAME"                                                                      },
-    {"no commands the policy does not allow",                           "sandbox create --policy FILE: commands, default"            },
+     "sandbox create --env NAME, or sandbox exec ID --env NAME"                                                                                                  },
+    {"no commands the policy does not allow",                                                       "sandbox create --policy FILE: commands, default"            },
     {"no more than its limits",
-     "sandbox create --memory, --cpu, --pids, --disk, --inodes; the policy's and the profile's limits"                               },
-    {"no life beyond its time",                                         "sandbox extend ID; sandbox create --ttl, --idle, --lifetime"},
-    {"no root, no capabilities, no set-id programs, no new privileges", "nothing: never"                                             },
-    {"no other user's processes, files or sockets",                     "nothing: never"                                             },
+     "sandbox create --memory, --cpu, --pids, --disk, --inodes; the policy's and the profile's limits"                                                           },
+    {"no life beyond its time",                                                                     "sandbox extend ID; sandbox create --ttl, --idle, --lifetime"},
+    {"no root, no capabilities, no set-id programs, no new privileges",                             "nothing: never"                                             },
+    {"no other user's processes, files or sockets",                                                 "nothing: never"                                             },
 };
 
 struct explanation {
@@ -68,6 +71,40 @@ static struct json *refusals_json(struct arena *mem)
     return list;
 }
 
+/* What is protected in this one, and why; and by which names it is found. */
+static struct json *protected_json(struct arena *mem, const struct run *run)
+{
+    struct json *object = json_object(mem);
+    struct json *places = json_array(mem);
+    struct json *names = json_array(mem);
+    size_t n = 0;
+    const struct protected_rule *rules = equip_protected_rules(&n);
+
+    for (size_t i = 0; i < run->plan.mount_n; i++) {
+        const struct plan_mount *mount = &run->plan.mounts[i];
+        struct json *entry = json_object(mem);
+
+        if (mount->kind != MOUNT_PROTECTED || mount->access != MOUNT_RO)
+            continue;
+        json_put_bytes(mem, entry, "path", str_of(mount->target));
+        json_put_text(mem, entry, "why", mount->why);
+        json_push(places, entry);
+    }
+    for (size_t i = 0; i < n; i++) {
+        struct json *entry = json_object(mem);
+
+        json_put_text(mem, entry, "name",
+                      rules[i].holder ? arena_printf(mem, "%s/%s", rules[i].holder, rules[i].name)
+                                      : rules[i].name);
+        json_put_text(mem, entry, "why", rules[i].why);
+        json_push(names, entry);
+    }
+    json_put_bool(mem, object, "allowed", run->plan.allow_protected);
+    json_put(object, "names", names);
+    json_put(object, "places", places);
+    return object;
+}
+
 static struct json *explanation_json(struct arena *mem, const struct explanation *e)
 {
     const struct request *request = &e->config.request;
@@ -91,6 +128,8 @@ static struct json *explanation_json(struct arena *mem, const struct explanation
     json_put_text(mem, object, "config_hash", e->config.config_hash);
     json_put_bool(mem, object, "drift", e->drift);
     json_put(object, "mounts", words_json(mem, request->mounts));
+    json_put_text(mem, object, "workspace", request->workspace ? request->workspace : "");
+    json_put(object, "protected", protected_json(mem, e->run));
     json_put(object, "limits", limits_json(mem, e->run));
     json_put_text(mem, object, "egress", "none");
     json_put_text(mem, policy, "hash", e->config.policy_hash);
@@ -123,6 +162,24 @@ static void print_limits(const struct invocation *inv, const struct run *run)
     }
 }
 
+static void print_protected(const struct invocation *inv, const struct run *run)
+{
+    bool first = true;
+
+    if (run->plan.allow_protected)
+        (void)fprintf(inv->out, "%-10s nothing: it was allowed to change all of it\n", "protected");
+    for (size_t i = 0; i < run->plan.mount_n; i++) {
+        const struct plan_mount *mount = &run->plan.mounts[i];
+
+        if (mount->kind != MOUNT_PROTECTED || mount->access != MOUNT_RO)
+            continue;
+        (void)fprintf(inv->out, "%-10s ", first ? "protected" : "");
+        print_escaped(inv->out, str_of(mount->target));
+        (void)fprintf(inv->out, ": %s\n", mount->why);
+        first = false;
+    }
+}
+
 static void print_explanation(struct invocation *inv, const struct explanation *e)
 {
     const struct request *request = &e->config.request;
@@ -137,7 +194,10 @@ static void print_explanation(struct invocation *inv, const struct explanation *
     (void)fprintf(inv->out, "%-10s %s%s\n", "ends", expires_at(&inv->mem, e->state.left_ms),
                   request->lifetime.idle_ms ? ", or earlier when idle" : "");
     (void)fprintf(inv->out, "%-10s %s, %s\n", "image", request->image, e->config.image_digest);
+    if (request->workspace)
+        print_words(inv, "workspace", (struct words){&request->workspace, 1});
     print_words(inv, "mounts", request->mounts);
+    print_protected(inv, e->run);
     print_limits(inv, e->run);
     (void)fprintf(inv->out, "%-10s none\n", "egress");
     (void)fprintf(inv->out, "%-10s %s, %s\n", "policy",

@@ -114,6 +114,8 @@ static struct json *sandbox_json(struct arena *mem, const struct config *config,
     json_put(object, "labels", words_json(mem, request->labels));
     json_put_text(mem, object, "scope", request->scope ? request->scope : "session");
     json_put(object, "mounts", words_json(mem, request->mounts));
+    if (request->workspace)
+        json_put_text(mem, object, "workspace", request->workspace);
     json_put_int(mem, object, "pid", state->pid);
     json_put_int(mem, object, "processes", (int64_t)state->processes);
     json_put_int(mem, object, "cpu_us", (int64_t)state->cpu_us);
@@ -389,6 +391,7 @@ static int change_one(struct invocation *inv, struct sandbox_call *call, const c
     } else {
         if (run.outcome.reason != REASON_NONE)
             status = cli_status(inv, ERR_UNAVAILABLE);
+        sandbox_warn_protected(inv, &run);
         if (inv->json && cli_json(inv, change_json(&inv->mem, &run)) != 0)
             status = cli_status(inv, ERR_OS);
         else if (!inv->json)

@@ -43,6 +43,16 @@ static const char *principal(struct invocation *inv)
     return arena_printf(&inv->mem, "uid:%u", (unsigned)getuid());
 }
 
+/* A sandbox that stays is planned again from other places: its folder has to be the same there. */
+static const char *workspace_from(struct invocation *inv, const char *text)
+{
+    char here[PATH_BYTES_MAX];
+
+    if (!text || *text == '/' || *text == ':' || !getcwd(here, sizeof here))
+        return text;
+    return arena_printf(&inv->mem, "%s/%s", strcmp(here, "/") == 0 ? "" : here, text);
+}
+
 static void fill_request(struct invocation *inv, struct sandbox_call *call)
 {
     static const char *const nothing[] = {"true", NULL};
@@ -54,6 +64,9 @@ static void fill_request(struct invocation *inv, struct sandbox_call *call)
     request->provider = text_or(inv, "--provider", profile_provider ? profile_provider : "local");
     request->image = text_or(inv, "--image", "host");
     request->workdir = text_or(inv, "--workdir", NULL);
+    request->workspace = workspace_from(inv, text_or(inv, "--workspace", NULL));
+    request->allow_protected =
+        has_option(inv, "--allow-protected") && option_flag(inv, "--allow-protected");
     request->argv = inv->command->takes_command ? inv->operands : (struct words){nothing, 1};
     request->keep_background = has_option(inv, "--keep") && option_flag(inv, "--keep");
     if (has_option(inv, "--env"))
@@ -189,6 +202,32 @@ void print_escaped(FILE *to, struct str text)
 
     if (text_escape(text, &shown, &ignored) == 0)
         (void)fputs(buf_text(&shown), to);
+}
+
+/* A folder full of them is told in one line all the same; the receipt has more. */
+#define CHANGES_SHOWN_MAX 8
+
+void sandbox_warn_protected(const struct invocation *inv, const struct run *run)
+{
+    static const char *const words[] = {
+        [PROTECTED_NEW] = "new", [PROTECTED_CHANGED] = "changed", [PROTECTED_REMOVED] = "removed"};
+    const struct protected_changes *changes = &run->outcome.protected_changes;
+
+    for (size_t i = 0; i < changes->n && i < CHANGES_SHOWN_MAX; i++) {
+        (void)fprintf(inv->err, "%s: protected: ", inv->program);
+        print_escaped(inv->err, str_of(changes->of[i].path));
+        (void)fprintf(inv->err, " is %s\n", words[changes->of[i].kind]);
+    }
+    if (changes->count)
+        (void)fprintf(inv->err,
+                      "%s: protected: %llu in all; tools of this machine run such files by "
+                      "themselves, look at them first\n",
+                      inv->program, (unsigned long long)changes->count);
+    if (changes->incomplete)
+        (void)fprintf(inv->err,
+                      "%s: protected: not everything could be looked through for files that tools "
+                      "of this machine run by themselves\n",
+                      inv->program);
 }
 
 void sandbox_closing_line(const struct invocation *inv, const struct run *run)

@@ -59,5 +59,8 @@ int sandbox_refused(struct invocation *inv, const struct run *run);
 /* "77 denied" or whatever the outcome of the run says. */
 int sandbox_status(const struct invocation *inv, const struct run *run);
 
+/* Files that tools of this machine run by themselves and that changed; mostly nothing. */
+void sandbox_warn_protected(const struct invocation *inv, const struct run *run);
+
 /* One line on standard error: verdict, receipt, duration; for a denial also why. */
 void sandbox_closing_line(const struct invocation *inv, const struct run *run);
