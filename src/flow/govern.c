@@ -176,6 +176,18 @@ static int commit_to(struct govern *govern, struct run *run, bool *begun, struct
     return 0;
 }
 
+/* A sandbox that ends under a command looks like one that lost its walls; say what it is. */
+static void refuse_if_gone(struct govern *govern, struct run *run)
+{
+    struct kept_state state;
+    struct err err;
+
+    if (run->action.kind == ACTION_EXEC && !is_allowed(run) &&
+        execute_kept_state(govern->execute, run->action.sandbox, &state, &err) < 0 &&
+        err.code == ERR_NOT_FOUND)
+        refuse_by(run, REASON_SANDBOX_UNKNOWN, &err);
+}
+
 /* Step 5. */
 static void preflight(struct govern *govern, struct run *run)
 {
@@ -185,6 +197,7 @@ static void preflight(struct govern *govern, struct run *run)
         refuse_by(run, err.code == ERR_CONFLICT ? REASON_CANCELLED : REASON_SANDBOX_FAILED, &err);
     else if (equip_compare(govern->equip, run, &err) < 0)
         refuse_by(run, REASON_PREFLIGHT_ISOLATION, &err);
+    refuse_if_gone(govern, run);
 }
 
 /* Step 7; the run that was denied before its intent has said all there is to say. */

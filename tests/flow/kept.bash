@@ -76,7 +76,9 @@ no_sandbox_left() {
     }
 }
 
+# Its PID 1 is gone a moment before its outer process has cleared up and lets go of the lock.
 ended_with() {
+    eventually 2 flock -n "$BRIG_HOME/boxes/$id.lock" true 2>/dev/null || true
     brig sandbox list >/dev/null 2>&1 || return
     receipt_is .reason_code "$1" || return
     receipt_is .sandbox_id "$id"

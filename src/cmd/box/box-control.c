@@ -107,9 +107,14 @@ static void fill_status(const struct life *life, const struct watch *watch,
     }
 }
 
+/* One that is being ended is not there any more, for whatever order. */
 static int obey(struct box *box, struct life *life, struct cgroup_set *groups,
-                const struct box_message *order, struct err *err)
+                const struct box_message *order, enum reason ending, struct err *err)
 {
+    if (ending != REASON_NONE)
+        return err_set(err, ERR_NOT_FOUND,
+                       "there is no such sandbox any more; it has just ended: %s",
+                       reason_text(ending));
     switch (order->kind) {
     case BOX_EXTEND:
         expire(life, order->value);
@@ -137,7 +142,7 @@ enum reason control_answer(struct box *box, struct life *life, const struct watc
     if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience) < 0 ||
         message_receive(fd, &order, &err) <= 0)
         return before; /* whoever it was has thought better of it */
-    if (obey(box, life, groups, &order, &err) < 0) {
+    if (obey(box, life, groups, &order, before, &err) < 0) {
         answer.kind = BOX_FAILED;
         answer.err = err;
     }

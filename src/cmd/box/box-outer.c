@@ -158,7 +158,7 @@ static void look_after(struct outer *outer)
     if (outer->reason != REASON_NONE)
         return;
     outer->reason = watch_look(&outer->watch);
-    if (outer->reason == REASON_NONE)
+    if (outer->reason == REASON_NONE && outer->released)
         outer->reason = life_over(&outer->life, outer->watch.processes);
     if (outer->reason != REASON_NONE)
         end_inside(outer);
@@ -174,6 +174,14 @@ static int pause_ms(const struct outer *outer)
         return WATCH_PAUSE_MS;
     left_ms = life_left_ms(&outer->life);
     return left_ms < IDLE_PAUSE_MS ? (int)left_ms + 1 : IDLE_PAUSE_MS;
+}
+
+/* Its time counts from when it can be used: what it took to build is nobody's to lose. */
+static void begin_life(struct outer *outer)
+{
+    if (!outer->released)
+        life_begin(&outer->life, outer->box->plan);
+    outer->released = true;
 }
 
 /* Until PID 1 is gone: the kernel has then ended every process of the sandbox. */
@@ -196,8 +204,9 @@ static void supervise(struct outer *outer)
              * pidfd. */
             char released;
 
-            outer->released |= recv(polled[3].fd, &released, 1, MSG_DONTWAIT) == 1;
-            if (!outer->released)
+            if (recv(polled[3].fd, &released, 1, MSG_DONTWAIT) == 1)
+                begin_life(outer);
+            else if (!outer->released)
                 polled[3].fd = -1;
         }
         if (n > 0 && polled[1].revents && !on_supervisor(outer))

@@ -4,6 +4,8 @@
 #include "flow/execute/execute.h"
 #include "model/run.h"
 
+#include <sys/types.h>
+
 /* One provider. Adding one is a file that fills this and a row in execute.c. */
 struct backend {
     const char *name;
@@ -21,6 +23,7 @@ extern const struct backend backend_local;
 struct cgroup_host;
 struct local;
 void local_free(struct local *local);
+void local_reap(struct execute *execute); /* outer processes that have ended since */
 int local_change(struct execute *execute, struct run *run, struct err *err) MUST_CHECK;
 
 struct execute {
@@ -28,5 +31,7 @@ struct execute {
     const struct backend *backend;
     struct local *local;        /* the sandbox that stands, or NULL */
     struct cgroup_host *groups; /* as local found them for its offer, or NULL */
+    pid_t *outers;              /* of sandboxes that stay: children of ours that will end one day */
+    size_t outer_n;
     char *state_dir_owned;
 };

@@ -29,6 +29,7 @@ void execute_free(struct execute *execute)
         return;
     local_free(execute->local);
     free(execute->groups);
+    free(execute->outers);
     free(execute->state_dir_owned);
     free(execute);
 }

@@ -324,6 +324,7 @@ int execute_sweep(struct execute *execute, dead_visitor *on_dead, void *context,
 {
     static const char *const folders[] = {"runs", "boxes"};
 
+    local_reap(execute);
     for (size_t i = 0; i < COUNT(folders); i++) {
         char path[RUN_DIR_BYTES];
 

@@ -225,6 +225,23 @@ static int open_signals(struct local *local, struct err *err)
     return local->signals_fd < 0 ? err_os(err, "listening for signals") : 0;
 }
 
+/* ---- outer processes of sandboxes that stay ---- */
+
+static void remember_outer(struct execute *execute, pid_t outer)
+{
+    execute->outers = xrealloc(execute->outers, (execute->outer_n + 1) * sizeof execute->outers[0]);
+    execute->outers[execute->outer_n++] = outer;
+}
+
+void local_reap(struct execute *execute)
+{
+    for (size_t i = 0; i < execute->outer_n;)
+        if (waitpid(execute->outers[i], NULL, WNOHANG) != 0)
+            execute->outers[i] = execute->outers[--execute->outer_n];
+        else
+            i++;
+}
+
 int execute_claim(struct execute *execute, struct run *run, struct err *err)
 {
     local_free(TAKE(execute->local));
@@ -243,6 +260,7 @@ static int begin(struct execute *execute, struct run *run, struct err *err)
     struct local *local;
 
     local_free(TAKE(execute->local)); /* of an earlier run, which has its receipts by now */
+    local_reap(execute);
     local = execute->local = local_new();
     local->groups = execute->groups;
     if (open_signals(local, err) < 0)
@@ -358,6 +376,8 @@ static int release(struct execute *execute, struct run *run, const struct stream
 
     if (execute->local->joined)
         joined_end(run, execute->local);
+    if (execute->local->stays)
+        remember_outer(execute, execute->local->outer);
     close_sources(run);
     local_end(execute->local);
     return failed;
