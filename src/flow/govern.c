@@ -12,7 +12,7 @@
  *   6. Released, run, ended, gone.
  *   7. The outcome becomes durable. */
 
-#include "flow/govern.h"
+#include "flow/govern-parts.h"
 
 #include "flow/decide/decide.h"
 #include "flow/equip/equip.h"
@@ -23,23 +23,20 @@
 
 #include <string.h>
 
-struct govern {
-    const struct policy *policy;
-    char *state_dir;
-    struct record *record; /* NULL until there is something to record */
-    struct equip *equip;
-    struct execute *execute;
+const struct words govern_no_command = {
+    (const char *const[]){"brig-sandbox", NULL},
+      1
 };
 
 /* Opening the ledger takes as long as making a network namespace. Nothing needs it before the
  * first receipt, and by then a box is being built in another process. */
-static int open_record(struct govern *govern, struct err *err)
+int govern_ready(struct govern *govern, struct err *err)
 {
     return govern->record ? 0 : record_open(govern->state_dir, &govern->record, err);
 }
 
 /* A kept sandbox that ended by itself: an end nobody asked for, told as if Brig had. */
-static int record_end(struct govern *govern, const struct dead *dead, struct err *err)
+int govern_record_end(struct govern *govern, const struct dead *dead, struct err *err)
 {
     struct run run;
     struct request request = {.kind = ACTION_DESTROY,
@@ -73,13 +70,13 @@ static int on_dead(void *context, const struct dead *dead, struct err *err)
 {
     struct govern *govern = context;
 
-    if (open_record(govern, err) < 0)
+    if (govern_ready(govern, err) < 0)
         return -1;
     if ((dead->outcome ? record_ended(govern->record, dead->id, dead->outcome, err)
                        : record_abandoned(govern->record, dead->id, err)) < 0 &&
         err->code != ERR_NOT_FOUND)
         return -1;
-    return dead->kept ? record_end(govern, dead, err) : 0;
+    return dead->kept ? govern_record_end(govern, dead, err) : 0;
 }
 
 int govern_sweep(struct govern *govern, struct err *err)
@@ -133,13 +130,8 @@ static void refuse_by(struct run *run, enum reason reason, const struct err *err
     };
 }
 
-static bool is_allowed(const struct run *run)
-{
-    return run->verdict.kind == VERDICT_ALLOW;
-}
-
 /* Steps 2 and 3. */
-static void judge(struct govern *govern, struct run *run)
+void govern_judge(struct govern *govern, struct run *run)
 {
     struct err err;
 
@@ -159,7 +151,7 @@ static int commit_to(struct govern *govern, struct run *run, bool *begun, struct
     struct err build_err;
 
     *begun = is_allowed(run) && execute_begin(govern->execute, run, &build_err) == 0;
-    if (open_record(govern, err) < 0) {
+    if (govern_ready(govern, err) < 0) {
         execute_drop(govern->execute, run);
         return -1;
     }
@@ -189,7 +181,7 @@ static void refuse_if_gone(struct govern *govern, struct run *run)
 }
 
 /* Step 5. */
-static void preflight(struct govern *govern, struct run *run)
+void govern_compare(struct govern *govern, struct run *run)
 {
     struct err err;
 
@@ -201,7 +193,7 @@ static void preflight(struct govern *govern, struct run *run)
 }
 
 /* Step 7; the run that was denied before its intent has said all there is to say. */
-static int conclude(struct govern *govern, struct run *run, struct err *err)
+int govern_conclude(struct govern *govern, struct run *run, struct err *err)
 {
     if (record_close(govern->record, run, err) < 0)
         return err_in(err, "the run has ended, but its outcome could not be recorded");
@@ -216,17 +208,17 @@ int govern_preflight(struct govern *govern, const struct request *request, struc
 
     if (admit_run(request, run, err) < 0)
         return -1;
-    judge(govern, run);
+    govern_judge(govern, run);
     planned = is_allowed(run);
     if (commit_to(govern, run, &begun, err) < 0)
         return -1;
     if (!planned)
         return 0;
     if (begun)
-        preflight(govern, run);
+        govern_compare(govern, run);
     execute_drop(govern->execute, run);
     run->outcome.ended = true;
-    return conclude(govern, run, err);
+    return govern_conclude(govern, run, err);
 }
 
 /* What is kept to look again by exists exactly as long as the sandbox does. */
@@ -262,7 +254,7 @@ static int carry_out(struct govern *govern, struct run *run, const struct stream
     if (!planned)
         return 0;
     if (begun)
-        preflight(govern, run);
+        govern_compare(govern, run);
     keep_guard(govern, run);
     if (!is_allowed(run)) {
         execute_drop(govern->execute, run);
@@ -271,7 +263,7 @@ static int carry_out(struct govern *govern, struct run *run, const struct stream
         run->outcome.failure = arena_text(&run->mem, str_of(failure.text));
     }
     use_guard(govern, run);
-    return run->outcome.detached ? 0 : conclude(govern, run, err);
+    return run->outcome.detached ? 0 : govern_conclude(govern, run, err);
 }
 
 int govern_run(struct govern *govern, const struct request *request, const struct streams *streams,
@@ -279,7 +271,7 @@ int govern_run(struct govern *govern, const struct request *request, const struc
 {
     if (admit_run(request, run, err) < 0)
         return -1;
-    judge(govern, run);
+    govern_judge(govern, run);
     return carry_out(govern, run, streams, err);
 }
 
@@ -305,15 +297,14 @@ static struct words protected_places(struct run *run)
 static int plan_kept(struct govern *govern, const struct request *request, struct run *run,
                      struct err *err)
 {
-    static const char *const nothing[] = {"brig-sandbox", NULL};
     AUTO_BUF struct buf config = BUF(JSON_TEXT_MAX);
     struct request made = *request;
 
     made.kind = ACTION_CREATE;
-    made.argv = (struct words){nothing, 1};
+    made.argv = govern_no_command;
     if (admit_run(&made, run, err) < 0)
         return -1;
-    judge(govern, run);
+    govern_judge(govern, run);
     if (!is_allowed(run))
         return 0;
     made.held = protected_places(run);
@@ -352,6 +343,7 @@ static int join_request(struct run *run, const struct config *config, const stru
     const char **env;
 
     *out = config->request;
+    out->base = config->base;
     out->kind = ACTION_EXEC;
     out->sandbox = request->sandbox;
     out->principal = request->principal;
@@ -386,7 +378,7 @@ static int join_request(struct run *run, const struct config *config, const stru
 
 /* The plan must still be the one the sandbox was made by: a machine that has changed since would
  * make another one. */
-static void check_drift(struct run *run, const struct config *config)
+void govern_check_drift(struct run *run, const struct config *config)
 {
     if (!is_allowed(run) || strcmp(run->planned.preimage_hash, config->preimage_hash) == 0)
         return;
@@ -405,12 +397,13 @@ int govern_exec(struct govern *govern, const struct request *request, const stru
     struct config config;
     const char *text = NULL;
 
-    if (execute_kept_config(govern->execute, &run->mem, request->sandbox, &text, err) < 0 ||
+    if (execute_turn(govern->execute, request->sandbox, false, err) < 0 ||
+        execute_kept_config(govern->execute, &run->mem, request->sandbox, &text, err) < 0 ||
         config_read(&run->mem, str_of(text), &config, err) < 0 ||
         join_request(run, &config, request, &joined, err) < 0 || admit_run(&joined, run, err) < 0)
         return -1;
-    judge(govern, run);
-    check_drift(run, &config);
+    govern_judge(govern, run);
+    govern_check_drift(run, &config);
     if (run->action.detach && !run->action.wall_ms &&
         run->plan.limits.of[LIMIT_WALL].origin != ORIGIN_DEFAULT)
         run->action.wall_ms = run->plan.limits.of[LIMIT_WALL].value;
@@ -423,10 +416,12 @@ static int conclude_destroy(struct govern *govern, struct run *run, struct err *
     if (record_abandoned(govern->record, run->sandbox_id, err) < 0 && err->code != ERR_NOT_FOUND)
         return err_in(err, "the sandbox is gone; the end of its making could not be recorded");
     equip_look_again(govern->equip, run);
-    if (conclude(govern, run, err) < 0)
+    if (govern_conclude(govern, run, err) < 0)
         return -1;
     equip_guard_drop(govern->equip, run->sandbox_id);
     execute_unclaim(govern->execute);
+    if (govern_sweep_snapshots(govern, err) < 0)
+        return err_in(err, "the sandbox is gone; what it stood on is not");
     return govern_sweep(govern, err);
 }
 
@@ -438,7 +433,7 @@ int govern_change(struct govern *govern, const struct request *request, struct r
 
     if (admit_change(request, run, err) < 0 ||
         execute_kept_state(govern->execute, request->sandbox, &state, err) < 0 ||
-        open_record(govern, err) < 0 || execute_claim(govern->execute, run, err) < 0)
+        govern_ready(govern, err) < 0 || execute_claim(govern->execute, run, err) < 0)
         return -1;
     run->verdict = (struct verdict){.kind = VERDICT_ALLOW, .reason = REASON_POLICY_DEFAULT_ALLOW};
     if (record_intent(govern->record, run, err) < 0)
@@ -449,7 +444,7 @@ int govern_change(struct govern *govern, const struct request *request, struct r
     } else if (request->kind == ACTION_DESTROY) {
         return conclude_destroy(govern, run, err);
     }
-    return conclude(govern, run, err);
+    return govern_conclude(govern, run, err);
 }
 
 /* ---- files and ports of one that stays ---- */
@@ -463,7 +458,7 @@ static int intend_files(struct govern *govern, const struct request *request, st
 
     if (admit_files(request, run, err) < 0 ||
         execute_kept_state(govern->execute, request->sandbox, &state, err) < 0 ||
-        open_record(govern, err) < 0)
+        govern_ready(govern, err) < 0)
         return -1;
     run->verdict = (struct verdict){.kind = VERDICT_ALLOW, .reason = REASON_POLICY_DEFAULT_ALLOW};
     if (state.paused)
@@ -488,7 +483,7 @@ static int conclude_files(struct govern *govern, struct run *run, uint64_t began
         outcome->failure = arena_text(&run->mem, str_of(failure->text));
         outcome->failure_code = failure->code;
     }
-    return conclude(govern, run, err);
+    return govern_conclude(govern, run, err);
 }
 
 int govern_files(struct govern *govern, const struct request *request,

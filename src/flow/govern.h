@@ -64,6 +64,19 @@ int govern_files(struct govern *govern, const struct request *request,
 int govern_port(struct govern *govern, const struct request *request, const struct port_call *call,
                 struct run *run, struct err *err) MUST_CHECK;
 
+/* Puts what a sandbox (request->sandbox) has written into a snapshot of the name request->name. The
+ * sandbox goes on: on top of the snapshot when nobody lived in it, else as it was. What came of it
+ * is in run->outcome.snapshot; when the sandbox could not be built again it has ended, and the
+ * outcome says so. */
+int govern_snapshot(struct govern *govern, const struct request *request, struct run *run,
+                    struct err *err) MUST_CHECK;
+/* Puts a sandbox back to the snapshot request->base: whatever lives in it ends. */
+int govern_restore(struct govern *govern, const struct request *request, struct run *run,
+                   struct err *err) MUST_CHECK;
+/* Takes the snapshot request->base out of sight, and away when nobody stands on it: *freed. */
+int govern_snapshot_remove(struct govern *govern, const struct request *request, struct run *run,
+                           bool *freed, struct err *err) MUST_CHECK;
+
 /* For those who list: the execute stage, borrowed. */
 struct execute *govern_execute(struct govern *govern);
 

@@ -85,9 +85,20 @@ const char *verdict_name(enum verdict_kind kind)
 const char *action_name(enum action_kind kind)
 {
     static const char *const names[] = {
-        [ACTION_RUN] = "run",         [ACTION_CREATE] = "create", [ACTION_EXEC] = "exec",
-        [ACTION_PAUSE] = "pause",     [ACTION_RESUME] = "resume", [ACTION_EXTEND] = "extend",
-        [ACTION_DESTROY] = "destroy", [ACTION_FILES] = "files",   [ACTION_PORT] = "port",
+        [ACTION_RUN] = "run",
+        [ACTION_CREATE] = "create",
+        [ACTION_EXEC] = "exec",
+        [ACTION_PAUSE] = "pause",
+        [ACTION_RESUME] = "resume",
+        [ACTION_EXTEND] = "extend",
+        [ACTION_DESTROY] = "destroy",
+        [ACTION_FILES] = "files",
+        [ACTION_PORT] = "port",
+        [ACTION_SNAPSHOT] = "snapshot",
+        [ACTION_RESTORE] = "restore",
+        [ACTION_SNAPSHOT_REMOVE] = "snapshot-remove",
+        [ACTION_SNAPSHOT_EXPORT] = "snapshot-export",
+        [ACTION_SNAPSHOT_IMPORT] = "snapshot-import",
     };
 
     return names[kind];

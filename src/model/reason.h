@@ -47,6 +47,7 @@
     X(SANDBOX_DESTROYED, "SANDBOX_DESTROYED", "the sandbox was destroyed")                         \
     X(SANDBOX_EXPIRED, "SANDBOX_EXPIRED", "its time to live was over")                             \
     X(SANDBOX_IDLE, "SANDBOX_IDLE", "nothing ran in it for as long as was agreed")                 \
+    X(SNAPSHOT_FAILED, "SNAPSHOT_FAILED", "a snapshot could not be made, used or removed")         \
     X(FILE_FAILED, "FILE_FAILED", "a file could not be read or changed")                           \
     X(PORT_FAILED, "PORT_FAILED", "a port could not be opened")                                    \
     X(RUN_ABANDONED, "RUN_ABANDONED", "Brig ended before the run did")                             \

@@ -61,6 +61,11 @@ enum action_kind {
     ACTION_DESTROY,
     ACTION_FILES, /* a file of it read, written or looked at: verb and path say which */
     ACTION_PORT,  /* connections to a port inside */
+    ACTION_SNAPSHOT,
+    ACTION_RESTORE,
+    ACTION_SNAPSHOT_REMOVE,
+    ACTION_SNAPSHOT_EXPORT,
+    ACTION_SNAPSHOT_IMPORT,
 };
 
 const char *action_name(enum action_kind kind);
@@ -76,6 +81,7 @@ struct action {
     enum action_kind kind;
     const char *sandbox; /* id of the kept sandbox; NULL for RUN and CREATE */
     const char *config;  /* CREATE: what it is made from, kept with it */
+    const char *base;    /* snapshot it stands on, or that the action is about; NULL: none */
     struct lifetime lifetime;
     uint64_t extend_ms;
     bool keep_background; /* EXEC: what it leaves running stays */
@@ -172,6 +178,8 @@ struct plan_mount {
     const char *why; /* PROTECTED: who runs it */
 };
 
+#define PLAN_HOLDS_MAX 64
+
 /* Landlock: what may be done beneath a path inside. */
 struct plan_path {
     const char *path;
@@ -203,6 +211,8 @@ struct plan {
     struct guard
         *guard;  /* protected files as they were, for looking again; NULL: none to look at */
     int hold_fd; /* keeps the image in its store while the sandbox exists; -1: none */
+    int base_holds[PLAN_HOLDS_MAX]; /* the same for the snapshots below it */
+    size_t base_hold_n;
 };
 
 /* ---- posture: planned by equip, observed by the provider ---- */
@@ -301,6 +311,11 @@ struct outcome {
     enum err_code failure_code;
     struct moved moved;
     struct protected_changes protected_changes;
+    struct {
+        const char *id;   /* of the snapshot that was made or used, or NULL */
+        bool live;        /* processes were held still and their files copied */
+        uint64_t held_us; /* for so long */
+    } snapshot;
 };
 
 /* ---- receipts of the run: filled by record ---- */

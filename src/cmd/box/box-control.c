@@ -13,7 +13,6 @@
 #include <sys/time.h>
 
 #define ORDER_WAIT_S 2
-#define FREEZE_WAIT_MS 2000
 
 static uint64_t later(uint64_t from_us, uint64_t ms)
 {
@@ -41,7 +40,7 @@ enum reason life_over(struct life *life, uint64_t processes)
 {
     uint64_t now = clock_us();
 
-    if (processes > 1 || life->paused)
+    if (processes > 1 || life->paused || life->hold_fd >= 0)
         life->busy_us = now;
     if (now >= life->expires_us)
         return REASON_SANDBOX_EXPIRED;
@@ -60,25 +59,15 @@ uint64_t life_left_ms(const struct life *life)
     return next_us <= now ? 0 : (next_us - now) / 1000U;
 }
 
-/* By the freezer where there is one; otherwise PID 1 stops all the others at once. */
-static int pause_or_resume(struct box *box, struct life *life, struct cgroup_set *groups,
-                           bool pause, struct err *err)
+static int pause_or_resume(const struct hold *hold, bool pause, struct err *err)
 {
-    char order = pause ? 'p' : 'c';
-    bool freezer =
-        box->plan->cgroup_name && cgroup_mode(groups->host, CGROUP_FREEZE) != CGROUP_NONE;
-    int failed;
+    int failed = 0;
 
-    if (!freezer)
-        failed = send(box->sync_fd, &order, 1, MSG_NOSIGNAL) == 1
-                     ? 0
-                     : err_os(err, "telling PID 1 to stop the others");
-    else if (pause)
-        failed = cgroup_set_freeze(groups, FREEZE_WAIT_MS, err);
-    else
-        failed = cgroup_set_thaw(groups, FREEZE_WAIT_MS, err);
+    /* Whoever has it hold still lets go of it later: then it stays, or goes on. */
+    if (hold->life->hold_fd < 0 && hold->life->paused != pause)
+        failed = hold_processes(hold, pause, err);
     if (failed == 0)
-        life->paused = pause;
+        hold->life->paused = pause;
     return failed;
 }
 
@@ -108,8 +97,8 @@ static void fill_status(const struct life *life, const struct watch *watch,
 }
 
 /* One that is being ended is not there any more, for whatever order. */
-static int obey(struct box *box, struct life *life, struct cgroup_set *groups,
-                const struct box_message *order, enum reason ending, struct err *err)
+static int obey(const struct hold *hold, const struct box_message *order, enum reason ending,
+                struct err *err)
 {
     if (ending != REASON_NONE)
         return err_set(err, ERR_NOT_FOUND,
@@ -117,11 +106,15 @@ static int obey(struct box *box, struct life *life, struct cgroup_set *groups,
                        reason_text(ending));
     switch (order->kind) {
     case BOX_EXTEND:
-        expire(life, order->value);
+        expire(hold->life, order->value);
         return 0;
     case BOX_PAUSE:
     case BOX_RESUME:
-        return pause_or_resume(box, life, groups, order->kind == BOX_PAUSE, err);
+        return pause_or_resume(hold, order->kind == BOX_PAUSE, err);
+    case BOX_HOLD:
+        return hold_begin(hold, err);
+    case BOX_YIELD:
+        return yield_begin(hold, order->status == 1, err);
     case BOX_STATUS:
     case BOX_KILL:
         return 0;
@@ -137,17 +130,28 @@ enum reason control_answer(struct box *box, struct life *life, const struct watc
     struct timeval patience = {.tv_sec = ORDER_WAIT_S};
     struct box_message order;
     struct box_message answer = {.kind = BOX_STATUS, .pid = pid};
+    struct hold hold = {box, life, watch, groups};
     struct err err;
 
     if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience) < 0 ||
         message_receive(fd, &order, &err) <= 0)
         return before; /* whoever it was has thought better of it */
-    if (obey(box, life, groups, &order, before, &err) < 0) {
+    if (obey(&hold, &order, before, &err) < 0) {
         answer.kind = BOX_FAILED;
         answer.err = err;
+    } else if (order.kind == BOX_YIELD) {
+        life->heir_fd = TAKE_FD(fd); /* answered when everything has ended */
+        return before;
     }
     fill_status(life, watch, groups, &answer);
-    if (message_send(fd, &answer, &err) < 0)
+    if (order.kind == BOX_HOLD)
+        answer.processes = watch_count(watch);
+    if (message_send(fd, &answer, &err) < 0 || answer.kind == BOX_FAILED) {
+        if (order.kind == BOX_HOLD && answer.kind != BOX_FAILED)
+            hold_end(&hold);
         return before;
+    }
+    if (order.kind == BOX_HOLD)
+        life->hold_fd = TAKE_FD(fd);
     return order.kind == BOX_KILL && before == REASON_NONE ? REASON_SANDBOX_DESTROYED : before;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cmd/box/box.h"
 
+#include "lib/base/clock.h"
 #include "lib/base/io.h"
 #include "lib/linux/cgroup.h"
 #include "lib/linux/fd-pass.h"
@@ -111,8 +112,6 @@ static void let_go(struct box *box)
 {
     streams_let_go();
     (void)close(BOX_FD_INSIDE);
-    if (box->plan->execs_fd >= 0)
-        (void)close(box->plan->execs_fd);
     for (uint32_t i = 0; i < box->plan->mount_n; i++)
         if (box->tree_fds[i] >= 0)
             (void)close(box->tree_fds[i]);
@@ -184,6 +183,16 @@ static void begin_life(struct outer *outer)
     outer->released = true;
 }
 
+/* Killed before it is let go on: none of it runs again. */
+static void leave(struct outer *outer, const struct hold *hold)
+{
+    struct err ignored; /* the killed need nobody's leave to end but the v1 freezer's */
+
+    end_inside(outer);
+    if (outer->box->plan->cgroup_name)
+        (void)!hold_processes(hold, false, &ignored);
+}
+
 /* Until PID 1 is gone: the kernel has then ended every process of the sandbox. */
 static void supervise(struct outer *outer)
 {
@@ -192,10 +201,15 @@ static void supervise(struct outer *outer)
         {.fd = BOX_FD_SUPERVISOR,            .events = POLLIN},
         {.fd = outer->box->plan->control_fd, .events = POLLIN},
         {.fd = outer->box->sync_fd,          .events = POLLIN},
+        {.fd = -1,                           .events = POLLIN},
     };
+    const struct hold hold = {outer->box, &outer->life, &outer->watch, &outer->groups};
 
     for (;;) {
-        int n = poll(polled, COUNT(polled), pause_ms(outer));
+        int n;
+
+        polled[4].fd = outer->life.hold_fd;
+        n = poll(polled, COUNT(polled), pause_ms(outer));
 
         if (n > 0 && polled[0].revents)
             return;
@@ -216,6 +230,11 @@ static void supervise(struct outer *outer)
                                            outer->pid, outer->reason);
         if (outer->reason == REASON_SANDBOX_DESTROYED)
             end_inside(outer);
+        if (outer->life.heir_fd >= 0)
+            leave(outer, &hold);
+        else if (outer->life.hold_fd >= 0 &&
+                 ((n > 0 && polled[4].revents) || clock_us() >= outer->life.hold_until_us))
+            hold_end(&hold);
         look_after(outer);
     }
 }
@@ -273,9 +292,11 @@ int outer_run(struct box *box, struct err *err)
         .box = box,
         .pid = -1,
         .pidfd = -1,
-        .watch = {.plan = box->plan, .proc_fd = -1, .shm_fd = -1}
+        .watch = {.plan = box->plan, .proc_fd = -1, .shm_fd = -1},
+        .life = {.hold_fd = -1,                 .heir_fd = -1                 }
     };
     struct box_message gone = {.kind = BOX_GONE};
+    const struct hold hold = {box, &outer.life, &outer.watch, &outer.groups};
     int failed;
 
     life_begin(&outer.life, box->plan);
@@ -293,6 +314,8 @@ int outer_run(struct box *box, struct err *err)
         while (waitpid(outer.pid, &gone.status, 0) < 0 && errno == EINTR)
             continue;
     take_usage(&outer, &gone);
+    if (outer.life.heir_fd >= 0 && yield_end(&hold, &gone, err) == 0)
+        return 0;
     if (clean_up(&outer, err) < 0 && failed == 0) {
         gone.kind = BOX_FAILED;
         gone.err = *err;

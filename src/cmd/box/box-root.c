@@ -137,7 +137,9 @@ static int overlay_options(const struct box *box, const struct box_mount *mount,
                            struct err *err)
 {
     const struct box_lower *lowers = plan_array(box->plan, mount->lowers);
-    int layer_fd = -1;
+    const char *layer = plan_text(box->plan, mount->source);
+    char work[PATH_BYTES_MAX + sizeof LAYER_WORK];
+    int layer_fd = -1, work_fd;
     int fd = -1;
 
     if (buf_add_text(out, "userxattr,lowerdir=", err) < 0)
@@ -147,29 +149,51 @@ static int overlay_options(const struct box *box, const struct box_mount *mount,
                          &fd, err) < 0 ||
             buf_addf(out, err, "%s/proc/self/fd/%d", i ? ":" : "", fd) < 0)
             return -1;
-    if (open_checked(plan_text(box->plan, mount->source), mount->device, mount->inode, &layer_fd,
-                     err) < 0)
+    if (open_checked(layer, mount->device, mount->inode, &layer_fd, err) < 0)
         return -1;
-    return buf_addf(out, err, ",upperdir=/proc/self/fd/%d/upper,workdir=/proc/self/fd/%d/work",
-                    layer_fd, layer_fd);
+    /* Beside the layer, in a folder nobody but our caller can write to. */
+    (void)snprintf(work, sizeof work, "%.4095s" LAYER_WORK, layer);
+    work_fd = open(work, O_PATH | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+    if (work_fd < 0)
+        return err_os(err, "opening %.200s", work);
+    return buf_addf(out, err, ",upperdir=/proc/self/fd/%d,workdir=/proc/self/fd/%d", layer_fd,
+                    work_fd);
 }
 
-/* Mounted at the stage, taken from there as a detached copy, and the stage cleared again. */
+static bool is_same_layer(const struct box *box, uint32_t i, uint32_t j)
+{
+    const struct box_mount *one = mount_at(box, i), *other = mount_at(box, j);
+
+    return other->kind == MOUNT_LAYER && other->lower_n && one->device == other->device &&
+           one->inode == other->inode;
+}
+
+/* Mounted at the stage, taken from there as a detached copy for each place that shows it, and the
+ * stage cleared again. One upper folder can be in one overlay only. */
 static int open_overlay(struct box *box, uint32_t i, struct err *err)
 {
     const struct box_mount *mount = mount_at(box, i);
+    const char *target = plan_text(box->plan, mount->target);
     AUTO_BUF struct buf options = BUF(OVERLAY_OPTIONS_MAX);
-    AUTO_FD int tree = -1;
 
+    if (box->tree_fds[i] >= 0)
+        return 0; /* taken together with an earlier one */
     if (overlay_options(box, mount, &options, err) < 0)
         return -1;
     if (syscall(SYS_mount, "overlay", STAGE, "overlay", NOSUID_NODEV, buf_text(&options)) < 0)
-        return err_os(err, "layering %s", plan_text(box->plan, mount->target));
-    tree = tree_clone(AT_FDCWD, STAGE, 0);
-    if (tree < 0 || syscall(SYS_umount2, STAGE, DETACH) < 0 ||
-        tree_set(tree, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, PRIVATE, -1) < 0)
-        return err_os(err, "taking the layers of %s", plan_text(box->plan, mount->target));
-    box->tree_fds[i] = TAKE_FD(tree);
+        return err_os(err, "layering %s", target);
+    for (uint32_t j = i; j < box->plan->mount_n; j++) {
+        AUTO_FD int tree = -1;
+
+        if (!is_same_layer(box, i, j))
+            continue;
+        tree = tree_clone(AT_FDCWD, STAGE, 0);
+        if (tree < 0 || tree_set(tree, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, PRIVATE, -1) < 0)
+            return err_os(err, "taking the layers of %s", target);
+        box->tree_fds[j] = TAKE_FD(tree);
+    }
+    if (syscall(SYS_umount2, STAGE, DETACH) < 0)
+        return err_os(err, "clearing the stage of %s", target);
     return 0;
 }
 

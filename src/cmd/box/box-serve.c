@@ -236,8 +236,8 @@ static void reap(struct keepers *keepers)
         kill_children_but(keepers->pids, keepers->n);
 }
 
-/* Everybody but us, in one call that no fork can slip through. */
-static bool on_order(int fd)
+/* Everybody but us, in one call that no fork can slip through; and nobody new meanwhile. */
+static bool on_order(int fd, bool *still)
 {
     char order = 0;
 
@@ -247,7 +247,8 @@ static bool on_order(int fd)
         (void)kill(-1, SIGSTOP);
     if (order == 'c')
         (void)kill(-1, SIGCONT);
-    return true;
+    *still = order == 'p';
+    return send(fd, &order, 1, MSG_NOSIGNAL) == 1;
 }
 
 int serve_run(const struct box *box, struct err *err)
@@ -259,6 +260,7 @@ int serve_run(const struct box *box, struct err *err)
     };
     static struct keepers keepers;
     struct box_message serving = {.kind = BOX_STARTED};
+    bool still = false;
     sigset_t child;
 
     (void)sigemptyset(&child);
@@ -281,7 +283,9 @@ int serve_run(const struct box *box, struct err *err)
         reap(&keepers);
         if (polled[0].revents)
             start_keeper(box, &keepers);
-        if (polled[1].revents && !on_order(box->sync_fd))
+        if (polled[1].revents && !on_order(box->sync_fd, &still))
             return 0; /* the supervisor is gone, and we with it */
+        polled[0].fd = still ? -1 : box->plan->execs_fd;
+        polled[0].revents = 0;
     }
 }

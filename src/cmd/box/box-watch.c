@@ -309,3 +309,35 @@ enum reason watch_look(struct watch *watch)
         reason = look_at_disk(watch, &census);
     return reason;
 }
+
+uint64_t watch_count(const struct watch *watch)
+{
+    struct census census;
+
+    count_processes(watch->proc_fd, false, NULL, &census);
+    return census.processes;
+}
+
+bool watch_all_stopped(const struct watch *watch)
+{
+    DIR *dir = open_folder(watch->proc_fd, ".");
+    const struct dirent *entry;
+    bool stopped = dir != NULL;
+
+    while (stopped && (entry = readdir(dir)) != NULL) {
+        char path[64];
+        char text[512];
+        const char *name_end;
+
+        if (entry->d_name[0] < '1' || entry->d_name[0] > '9' || strcmp(entry->d_name, "1") == 0)
+            continue;
+        (void)snprintf(path, sizeof path, "%.20s/stat", entry->d_name);
+        if (!read_small(watch->proc_fd, path, text, sizeof text))
+            continue; /* it ended meanwhile */
+        name_end = strrchr(text, ')');
+        stopped = name_end && name_end[1] == ' ' && strchr("TtZX", name_end[2]) != NULL;
+    }
+    if (dir)
+        (void)closedir(dir);
+    return stopped;
+}

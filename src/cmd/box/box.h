@@ -100,6 +100,9 @@ struct watch {
     bool pids_reached;
 };
 enum reason watch_look(struct watch *watch);
+/* How many there are; and whether all but PID 1 are stopped, or are ending. */
+uint64_t watch_count(const struct watch *watch);
+bool watch_all_stopped(const struct watch *watch);
 
 /* box-control.c: how long a kept sandbox lives, and the orders it takes. */
 struct life {
@@ -108,6 +111,9 @@ struct life {
     uint64_t idle_us;
     uint64_t busy_us; /* when something last ran in it */
     bool paused;
+    int hold_fd; /* whoever has it hold still, or -1 */
+    uint64_t hold_until_us;
+    int heir_fd; /* whoever takes it over, or -1 */
 };
 void life_begin(struct life *life, const struct box_plan *plan);
 enum reason life_over(struct life *life, uint64_t processes);
@@ -115,6 +121,21 @@ uint64_t life_left_ms(const struct life *life); /* to the next thing life_over()
 /* Answers one connection; the reason to end the sandbox, or the one there was before. */
 enum reason control_answer(struct box *box, struct life *life, const struct watch *watch,
                            struct cgroup_set *groups, int pid, enum reason before);
+
+/* box-hold.c: a sandbox that holds still, and one that is left to another box. */
+struct hold {
+    struct box *box;
+    struct life *life;
+    const struct watch *watch;
+    struct cgroup_set *groups;
+};
+int hold_processes(const struct hold *hold, bool still, struct err *err) MUST_CHECK;
+int hold_begin(const struct hold *hold, struct err *err) MUST_CHECK;
+/* The caller has gone, or has had its time. */
+void hold_end(const struct hold *hold);
+int yield_begin(const struct hold *hold, bool whoever_lives, struct err *err) MUST_CHECK;
+/* Everything of the sandbox has ended; -1: there is nobody to leave it to. */
+int yield_end(const struct hold *hold, struct box_message *gone, struct err *err) MUST_CHECK;
 
 /* box-message.c */
 int message_send(int fd, const struct box_message *message, struct err *err) MUST_CHECK;

@@ -245,6 +245,8 @@ static int hash_request(struct run *run, struct err *err)
     if (action->allow_protected)
         json_put_bool(&mem, root, "allow_protected", true);
     json_put(root, "argv", words_array(&mem, action->argv));
+    if (action->base && action->kind != ACTION_EXEC)
+        json_put_bytes(&mem, root, "base", str_of(action->base));
     json_put_bytes(&mem, root, "cwd", str_of(action->workdir ? action->workdir : ""));
     json_put(root, "env", words_array(&mem, action->env));
     json_put_bytes(&mem, root, "image", str_of(action->image));
@@ -289,6 +291,7 @@ static int admit_identity(const struct request *request, struct run *run, struct
     action->principal = arena_text(&run->mem, str_of(request->principal));
     action->tenant = arena_text(&run->mem, str_of(request->tenant));
     action->provider = arena_text(&run->mem, str_of(request->provider));
+    action->base = request->base ? arena_text(&run->mem, str_of(request->base)) : NULL;
     if (!request->sandbox)
         return 0;
     if (strlen(request->sandbox) >= sizeof run->sandbox_id)
@@ -300,12 +303,20 @@ static int admit_identity(const struct request *request, struct run *run, struct
 
 int admit_change(const struct request *request, struct run *run, struct err *err)
 {
-    AUTO_BUF struct buf text = BUF(KIB);
+    AUTO_ARENA struct arena mem = ARENA(RUN_MEMORY_MAX);
+    AUTO_BUF struct buf text = BUF(2 * PATH_BYTES_MAX);
+    struct json *root = json_object(&mem);
 
-    if (admit_identity(request, run, err) < 0 ||
-        buf_addf(&text, err, "{\"action\":\"%s\",\"extend_ms\":%llu,\"sandbox\":\"%s\"}",
-                 action_name(request->kind), (unsigned long long)request->extend_ms,
-                 run->sandbox_id) < 0)
+    if (admit_identity(request, run, err) < 0)
+        return -1;
+    if (request->extend_ms > 1ULL << 52)
+        return err_set(err, ERR_INVALID, "a time of more than 140 000 years");
+    json_put_text(&mem, root, "action", action_name(request->kind));
+    json_put_int(&mem, root, "extend_ms", (int64_t)request->extend_ms);
+    json_put_text(&mem, root, "sandbox", run->sandbox_id);
+    if (request->base)
+        json_put_bytes(&mem, root, "snapshot", str_of(request->base));
+    if (json_canonical(root, &text, err) < 0)
         return -1;
     run->action.image = "host";
     hash_text_of(buf_str(&text), run->action.request_hash);

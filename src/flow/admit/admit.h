@@ -8,6 +8,7 @@
 struct request {
     enum action_kind kind;
     const char *sandbox; /* EXEC and changes: which one */
+    const char *base;    /* snapshot it stands on, or that it is about; NULL: none */
     const char *name;    /* CREATE: for people, or NULL */
     struct words labels; /* CREATE: "K=V" */
     const char *scope;   /* CREATE: session, agent or shared; NULL: session */
@@ -54,8 +55,12 @@ int admit_files(const struct request *request, struct run *run, struct err *err)
 int config_write(const struct request *request, const struct run *run, struct buf *out,
                  struct err *err) MUST_CHECK;
 
+/* The same text with another snapshot below the sandbox. */
+int config_rebase(struct str text, const char *base, struct buf *out, struct err *err) MUST_CHECK;
+
 struct config {
     struct request request; /* as it was, without a command */
+    const char *base;       /* the snapshot that lies below it now, or NULL */
     const char *id;
     const char *created_at;
     const char *config_hash;

@@ -2,11 +2,13 @@
 
 /* What a kept sandbox was made from, as canonical JSON:
  *
- *     made      image, env, mounts, workspace, workdir, limits, provider, network, policy, profile,
- *               allow_protected: what it is
+ *     made      base, image, env, mounts, workspace, workdir, limits, provider, network, policy,
+ *               profile, allow_protected: what it is
  *     protected what is read-only or held in place below its writable mounts
  *     id, created_at, principal, tenant, name, labels, scope, lifetime: whose and for how long
  *     config_hash, policy_hash, image_digest, preimage_hash: what it was planned to be
+ *
+ *     base: the snapshot that lies below it now; made.base, if any, is the one it was made from
  *
  * config_hash covers `made` and preimage_hash: two sandboxes with the same one are the same. */
 
@@ -51,6 +53,8 @@ static int made_object(struct arena *mem, const struct request *request, const s
     if (put_words(mem, made, "env", run->action.env, err) < 0 ||
         put_words(mem, made, "mounts", request->mounts, err) < 0)
         return -1;
+    if (request->base)
+        json_put_text(mem, made, "base", request->base);
     json_put_text(mem, made, "image", request->image);
     json_put(made, "limits", limits_object(mem, request->limits));
     json_put_bool(mem, made, "network_policy", request->network_policy);
@@ -97,6 +101,7 @@ int config_write(const struct request *request, const struct run *run, struct bu
         put_words(&mem, root, "labels", request->labels, err) < 0 ||
         put_words(&mem, root, "protected", request->held, err) < 0)
         return -1;
+    json_put_text(&mem, root, "base", request->base ? request->base : "");
     json_put_text(&mem, root, "config_hash", hash);
     json_put_text(&mem, root, "created_at", now);
     json_put_text(&mem, root, "id", run->sandbox_id);
@@ -164,6 +169,7 @@ static void take_request(struct arena *mem, const struct json *root, struct requ
         .principal = take_text(mem, root, "principal"),
         .tenant = take_text(mem, root, "tenant"),
         .provider = take_text(mem, made, "provider"),
+        .base = take_text(mem, made, "base"),
         .image = take_text(mem, made, "image"),
         .env = take_words(mem, made, "env"),
         .mounts = take_words(mem, made, "mounts"),
@@ -198,10 +204,35 @@ int config_read(struct arena *mem, struct str text, struct config *out, struct e
     config.policy_hash = take_text(mem, root, "policy_hash");
     config.image_digest = take_text(mem, root, "image_digest");
     config.preimage_hash = take_text(mem, root, "preimage_hash");
+    config.base = take_text(mem, root, "base");
+    if (config.base && !*config.base)
+        config.base = NULL;
     if (!config.id || !config.created_at || !config.config_hash || !config.policy_hash ||
         !config.image_digest || !config.preimage_hash || !config.request.provider ||
         !config.request.image || !config.request.principal || !config.request.tenant)
         return err_set(err, ERR_INTEGRITY, "the config of the sandbox is damaged");
     *out = config;
     return 0;
+}
+
+int config_rebase(struct str text, const char *base, struct buf *out, struct err *err)
+{
+    AUTO_ARENA struct arena mem = ARENA(RUN_MEMORY_MAX);
+    const struct json *root = NULL;
+    struct json *changed = json_object(&mem);
+    struct mark where;
+
+    if (json_parse(&mem, text, &root, &where, err) < 0)
+        return err_in(err, "the config of the sandbox");
+    json_each(member, root)
+    {
+        struct json *copy = arena_new(&mem, struct json);
+
+        *copy = *member;
+        copy->next = NULL;
+        if (!str_is(member->key, "base"))
+            json_put(changed, arena_text(&mem, member->key), copy);
+    }
+    json_put_text(&mem, changed, "base", base);
+    return json_canonical(changed, out, err);
 }

@@ -70,6 +70,10 @@ int image_root_mounts(struct run *run, const struct image *image, struct mount_l
                       struct err *err) MUST_CHECK;
 void image_environment(struct run *run, const struct image *image);
 
+/* base.c: the snapshot below the writable layers, if there is one. */
+int plan_base(const char *state_dir, struct run *run, struct mount_list *list,
+              struct err *err) MUST_CHECK;
+
 /* mount-places.c: a mount source, opened once, and what speaks against handing it out. */
 struct source {
     int fd;

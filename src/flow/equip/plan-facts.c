@@ -3,7 +3,8 @@
 
 #include <string.h>
 
-/* How the mount table of the finished sandbox names each kind; NULL is no mount. */
+/* How the facts name each kind; NULL is no mount. A layer is one whether or not a snapshot or an
+ * image lies below it: what it shows is not what it is. */
 static const char *kind_name(enum mount_kind kind)
 {
     switch (kind) {
@@ -51,7 +52,7 @@ static void plan_mount_facts(struct run *run)
             .target = "/", .kind = "tmpfs", .source = "", .nosuid = true, .nodev = true};
     for (size_t i = 0; i < plan->mount_n; i++) {
         const struct plan_mount *mount = &plan->mounts[i];
-        const char *kind = mount->lower_n ? "overlay" : kind_name(mount->kind);
+        const char *kind = kind_name(mount->kind);
         bool bound = mount->kind == MOUNT_BIND || mount->kind == MOUNT_NESTED ||
                      mount->kind == MOUNT_PROTECTED;
 

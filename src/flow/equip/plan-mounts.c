@@ -235,7 +235,8 @@ int plan_mounts(const char *state_dir, const struct image *image, struct run *ru
         add_no_workspace(run, &list);
     if (plan_workdir(run, &list, image) < 0 || is_refused(run))
         return 0;
-    if (find_nested(state_dir, buf_str(&table), run, &list, err) < 0)
+    if (find_nested(state_dir, buf_str(&table), run, &list, err) < 0 ||
+        plan_base(state_dir, run, &list, err) < 0)
         return -1;
     if (is_refused(run))
         return 0;

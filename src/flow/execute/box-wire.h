@@ -18,7 +18,8 @@
 #define BOX_PLAN_MAX (8UL << 20)
 #define BOX_REPORT_MAX (192UL << 10)
 #define BOX_MOUNTS_MAX 448
-#define BOX_LOWERS_MAX 128
+#define BOX_LOWERS_MAX 192
+#define LAYER_WORK ".work" /* behind a layer's path: the folder overlayfs works in */
 
 /* The descriptors a box is born with, besides 0, 1 and 2, which become the command's. */
 enum box_fd {
@@ -136,7 +137,14 @@ enum box_message_kind {
     BOX_RESUME,      /* to outer */
     BOX_FILE,        /* to an exec: file requests follow (file-wire.h), and each one's answer */
     BOX_CONNECT,     /* to an exec, and its answer: a socket to port value inside; pid says whose */
+    BOX_HOLD,        /* to outer: no process of the sandbox moves until the connection ends;
+                        answered, with the number of processes, once that is so */
+    BOX_YIELD,       /* to outer: end the sandbox, but leave its folder, lock and sockets to the
+                        caller, who gets them with BOX_GONE; status 1: whoever lives in it */
 };
+
+/* What comes along with BOX_GONE after BOX_YIELD. */
+enum { YIELDED_LOCK, YIELDED_EXECS, YIELDED_CONTROL, YIELDED_COUNT };
 
 struct box_message {
     uint32_t kind;
@@ -151,5 +159,6 @@ struct box_message {
     uint64_t disk_bytes;
     uint64_t oom_kills; /* BOX_STATUS: so far, in the whole sandbox */
     uint64_t pids_refused;
+    uint64_t limit_ms; /* BOX_GONE after BOX_YIELD: left of its lifetime; UINT64_MAX: no end set */
     struct err err;
 };

@@ -17,6 +17,7 @@ int execute_open(const char *state_dir, struct execute **out, struct err *err)
     struct execute *execute = xcalloc(1, sizeof *execute);
 
     (void)err;
+    execute->turn_fd = -1;
     execute->state_dir_owned = xstrdup(state_dir);
     execute->state_dir = execute->state_dir_owned;
     *out = execute;
@@ -28,6 +29,8 @@ void execute_free(struct execute *execute)
     if (!execute)
         return;
     local_free(execute->local);
+    local_free(execute->claim);
+    execute_turn_end(execute);
     free(execute->groups);
     free(execute->outers);
     free(execute->state_dir_owned);

@@ -13,6 +13,9 @@ struct moved;
 struct run;
 struct buf;
 struct outcome;
+struct snapshot;
+struct snapshot_store;
+struct words;
 
 /* Inside what a run happens: one provider out of a table. */
 struct execute;
@@ -42,6 +45,9 @@ int execute_park(struct execute *execute, struct run *run, struct err *err) MUST
 /* Runs the command in the parked sandbox until nothing of it is left; fills run->outcome. */
 int execute_release(struct execute *execute, struct run *run, const struct streams *streams,
                     struct err *err) MUST_CHECK;
+
+/* Lets go of what a run holds that was only planned. */
+void execute_forget(struct run *run);
 
 /* Takes down a sandbox that was begun or parked and will not be released. Never fails: what
  * cannot be removed now is found by execute_sweep(). */
@@ -125,6 +131,40 @@ int execute_claim(struct execute *execute, struct run *run, struct err *err) MUS
 void execute_unclaim(struct execute *execute);
 /* Does what run->action says to its sandbox: pause, resume, extend, destroy. */
 int execute_change(struct execute *execute, struct run *run, struct err *err) MUST_CHECK;
+
+/* A kept sandbox can be exchanged for one that is built on other layers. Whoever joins it has a
+ * turn from before it reads the config until PID 1 has answered; whoever exchanges it has one
+ * alone. Ends by itself when the sandbox is parked. */
+int execute_turn(struct execute *execute, const char *id, bool alone, struct err *err) MUST_CHECK;
+void execute_turn_end(struct execute *execute);
+
+/* Snapshots of a kept sandbox (lib/snapshot). What is left of its time: for whoever builds it
+ * again. */
+struct kept_left {
+    uint64_t ttl_ms; /* UINT64_MAX: no end set */
+    uint64_t max_ms;
+    bool paused;
+};
+/* Holds the sandbox still, copies what it has written into the snapshot, lets it go on. Fills
+ * names and held_us. */
+int execute_copy_layers(struct execute *execute, struct arena *mem, const char *id,
+                        struct snapshot_store *store, struct snapshot *snapshot,
+                        struct err *err) MUST_CHECK;
+/* The names of its writable layers. */
+int execute_layer_names(struct execute *execute, struct arena *mem, const char *id,
+                        struct words *out, struct err *err) MUST_CHECK;
+/* Ends the sandbox and leaves its folder and lock with us: from here on until it is released
+ * again, it ends with us. ERR_CONFLICT: somebody lives in it, and whoever_lives was not said. */
+int execute_stop(struct execute *execute, const char *id, bool whoever_lives, struct kept_left *out,
+                 struct err *err) MUST_CHECK;
+/* Its layers, moved into a snapshot that was begun; NULL: away. */
+int execute_move_layers(struct execute *execute, struct snapshot_store *store,
+                        const struct snapshot *snapshot, struct err *err) MUST_CHECK;
+/* Begins to build the stopped one again by run->plan, in its own folder. Then execute_park(). */
+int execute_begin_again(struct execute *execute, struct run *run, struct err *err) MUST_CHECK;
+/* What it is made from, before it is released again. */
+int execute_kept_rewrite(struct execute *execute, const char *id, const char *config,
+                         struct err *err) MUST_CHECK;
 
 /* Files of a kept sandbox: a connection to a process inside it, where every path is resolved and
  * every rule of the sandbox holds. Signals that would end us are held back while it is open; one

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "flow/execute/kept.h"
 
+#include "lib/base/clock.h"
 #include "lib/base/io.h"
+#include "lib/linux/fd-pass.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -16,6 +18,8 @@
 #include <sys/un.h>
 
 #define BACKLOG 64
+#define TURN_WAIT_US 10000000U
+#define TURN_PAUSE_MS 1
 #define ANSWER_WAIT_S 5
 #define ENDING_TRIES 100U
 #define ENDING_PAUSE_MS 2
@@ -69,10 +73,15 @@ int kept_connect(const char *run_dir, const char *name, int *out, struct err *er
 int kept_prepare(const struct run *run, struct local *local, struct err *err)
 {
     char config[RUN_DIR_BYTES + 16];
+    AUTO_FD int turn_fd = -1;
 
     (void)snprintf(config, sizeof config, "%s/config", local->run_dir);
     if (file_replace(config, run->action.config, strlen(run->action.config), 0600, err) < 0)
         return -1;
+    (void)snprintf(config, sizeof config, "%s/turn", local->run_dir);
+    turn_fd = open(config, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (turn_fd < 0)
+        return err_os(err, "creating %s", config);
     if (kept_listen(local->run_dir, "execs", &local->execs_fd, err) < 0)
         return -1;
     return kept_listen(local->run_dir, "control", &local->control_fd, err);
@@ -131,11 +140,12 @@ static int no_answer(const char *run_dir, struct err *err)
     return err_set(err, ERR_UNAVAILABLE, "the sandbox does not answer");
 }
 
-int kept_order(const char *run_dir, const struct box_message *order, struct box_message *answer,
-               struct err *err)
+int kept_ask(const char *run_dir, const struct box_message *order, struct box_message *answer,
+             int *fds, size_t fd_n, int *out_fd, struct err *err)
 {
     AUTO_FD int fd = -1;
     struct timeval patience = {.tv_sec = ANSWER_WAIT_S};
+    struct err lost;
 
     if (kept_connect(run_dir, "control", &fd, err) < 0)
         return no_answer(run_dir, err);
@@ -143,13 +153,56 @@ int kept_order(const char *run_dir, const struct box_message *order, struct box_
         send(fd, order, sizeof *order, MSG_NOSIGNAL) != (ssize_t)sizeof *order)
         return no_answer(run_dir, err);
     errno = 0; /* the end of the connection is none */
-    if (recv(fd, answer, sizeof *answer, 0) != (ssize_t)sizeof *answer)
+    if (fds_receive(fd, answer, sizeof *answer, fds, fd_n, &lost) != (int)sizeof *answer)
         return no_answer(run_dir, err);
-    if (answer->kind != BOX_FAILED)
-        return 0;
-    *err = answer->err;
-    err->text[sizeof err->text - 1] = '\0';
-    return -1;
+    if (answer->kind == BOX_FAILED) {
+        *err = answer->err;
+        err->text[sizeof err->text - 1] = '\0';
+        return -1;
+    }
+    *out_fd = TAKE_FD(fd);
+    return 0;
+}
+
+int kept_order(const char *run_dir, const struct box_message *order, struct box_message *answer,
+               struct err *err)
+{
+    AUTO_FD int fd = -1;
+
+    return kept_ask(run_dir, order, answer, NULL, 0, &fd, err);
+}
+
+/* ---- turns ---- */
+
+void execute_turn_end(struct execute *execute)
+{
+    if (execute->turn_fd >= 0)
+        (void)close(TAKE_FD(execute->turn_fd));
+}
+
+int execute_turn(struct execute *execute, const char *id, bool alone, struct err *err)
+{
+    uint64_t deadline_us = clock_us() + TURN_WAIT_US;
+    char run_dir[RUN_DIR_BYTES];
+    char path[RUN_DIR_BYTES + 16];
+    AUTO_FD int fd = -1;
+
+    execute_turn_end(execute);
+    if (kept_open(execute, id, run_dir, err) < 0)
+        return -1;
+    (void)snprintf(path, sizeof path, "%s/turn", run_dir);
+    fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    if (fd < 0)
+        return err_set(err, ERR_NOT_FOUND, "there is no sandbox %s; it has just ended", id);
+    while (flock(fd, (alone ? LOCK_EX : LOCK_SH) | LOCK_NB) < 0) {
+        if (errno != EWOULDBLOCK && errno != EINTR)
+            return err_os(err, "locking %s", path);
+        if (clock_us() >= deadline_us)
+            return err_set(err, ERR_TIMEOUT, "sandbox %s is being snapshotted; try again", id);
+        (void)poll(NULL, 0, TURN_PAUSE_MS);
+    }
+    execute->turn_fd = TAKE_FD(fd);
+    return 0;
 }
 
 /* ---- for those who list ---- */

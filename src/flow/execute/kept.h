@@ -7,6 +7,7 @@
  *                               file says why
  *    STATE/boxes/ID/            its writable layer, and
  *    STATE/boxes/ID/config      what it was made from
+ *    STATE/boxes/ID/turn        locked by whoever joins or exchanges it
  *    STATE/boxes/ID/execs       socket of PID 1: commands
  *    STATE/boxes/ID/control     socket of outer: orders
  *
@@ -25,6 +26,9 @@ int kept_open(const struct execute *execute, const char *id, char run_dir[RUN_DI
 int kept_listen(const char *dir, const char *name, int *out, struct err *err) MUST_CHECK;
 /* A connection to PID 1, for one command. */
 int kept_connect(const char *run_dir, const char *name, int *out, struct err *err) MUST_CHECK;
+/* The same, over a connection that stays open; fds come with the answer, or -1 for each. */
+int kept_ask(const char *run_dir, const struct box_message *order, struct box_message *answer,
+             int *fds, size_t fd_n, int *out_fd, struct err *err) MUST_CHECK;
 /* One order to outer and its answer; a refusal is an error with its words. */
 int kept_order(const char *run_dir, const struct box_message *order, struct box_message *answer,
                struct err *err) MUST_CHECK;

@@ -226,7 +226,7 @@ static void name_mount(const struct run *run, struct local *local, struct str ta
         /* box has looked at each of an overlay's folders itself; seen from inside it is one. */
         if (mount->lower_n ? strcmp(type, "overlay") == 0
                            : located && is_layer(local, mount, device, inode)) {
-            fact->kind = mount->lower_n ? "overlay" : "layer";
+            fact->kind = "layer";
             fact->source = "";
         }
         return;

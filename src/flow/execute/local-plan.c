@@ -213,6 +213,8 @@ static int put_all(struct buf *block, struct run *run, struct local *local, stru
     /* Not mentioned anywhere: box only has to keep it open. */
     if (run->plan.hold_fd >= 0)
         handed->fds[handed->n++] = run->plan.hold_fd;
+    for (size_t i = 0; i < run->plan.base_hold_n; i++)
+        handed->fds[handed->n++] = run->plan.base_holds[i];
     if (!plan->cgroup_memory_bytes && !plan->cgroup_pids && !plan->cgroup_cpu_millis)
         return 0;
     cgroup_name_of(run->sandbox_id, group);

@@ -327,6 +327,8 @@ static void on_message(struct relay *relay, const struct box_message *message)
     case BOX_RESIZE:
     case BOX_STATUS:
     case BOX_EXTEND:
+    case BOX_HOLD:
+    case BOX_YIELD:
     case BOX_PAUSE:
     case BOX_FILE:
     case BOX_CONNECT:

@@ -59,26 +59,31 @@ static int make_folder(const struct run *run, int dir_fd, const char *name, unsi
     return 0;
 }
 
+static unsigned layer_mode(const struct plan_mount *mount)
+{
+    return strcmp(mount->source, "tmp") == 0 ? 01777
+           : strcmp(mount->target, "/") == 0 ? 0755
+                                             : 0700;
+}
+
+/* What is written to it; when something lies below, overlayfs wants a folder to work in, too. */
 static int make_layer(const struct run *run, int dir_fd, const struct plan_mount *mount,
-                      struct local *local, struct err *err)
+                      struct err *err)
 {
     struct stat st;
-    int fd;
+    char work[64];
 
     if (fstatat(dir_fd, mount->source, &st, AT_SYMLINK_NOFOLLOW) == 0)
         return 0; /* two places may show one layer */
-    if (make_folder(run, dir_fd, mount->source, strcmp(mount->source, "tmp") == 0 ? 01777 : 0700,
-                    err) < 0)
+    if (make_folder(run, dir_fd, mount->source, layer_mode(mount), err) < 0)
         return -1;
-    fd = layer_fd(local, mount->source, err);
-    if (fd < 0 || mount->lower_n == 0)
-        return fd < 0 ? -1 : 0;
-    if (make_folder(run, fd, "upper", 0755, err) < 0)
-        return -1;
-    return make_folder(run, fd, "work", 0700, err);
+    if (mount->lower_n == 0)
+        return 0;
+    (void)snprintf(work, sizeof work, "%.40s" LAYER_WORK, mount->source);
+    return make_folder(run, dir_fd, work, 0700, err);
 }
 
-static int make_layers(struct run *run, struct local *local, struct err *err)
+int layers_make(struct run *run, struct local *local, struct err *err)
 {
     AUTO_FD int dir = open(local->run_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
@@ -86,7 +91,7 @@ static int make_layers(struct run *run, struct local *local, struct err *err)
         return err_os(err, "opening %s", local->run_dir);
     for (size_t i = 0; i < run->plan.mount_n; i++)
         if (run->plan.mounts[i].kind == MOUNT_LAYER &&
-            make_layer(run, dir, &run->plan.mounts[i], local, err) < 0)
+            make_layer(run, dir, &run->plan.mounts[i], err) < 0)
             return -1;
     return 0;
 }
@@ -158,7 +163,7 @@ int run_dir_make(const struct execute *execute, struct run *run, struct local *l
         return -1;
     if (mkdir(local->run_dir, 0700) < 0)
         return err_os(err, "creating %s", local->run_dir);
-    return make_layers(run, local, err);
+    return layers_make(run, local, err);
 }
 
 static int remove_groups(const char *run_id, struct err *err)

@@ -13,10 +13,11 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 
-#define HIGH_FD 512 /* above every number box is born with */
+#define HIGH_FD 576 /* above every number box is born with */
+_Static_assert(HIGH_FD >= BOX_FD_FIRST_MOUNT + HANDED_MAX, "they would overwrite each other");
 
 struct born_with {
-    int fds[BOX_FD_FIRST_MOUNT + BOX_MOUNTS_MAX + 3]; /* index: the number inside box */
+    int fds[BOX_FD_FIRST_MOUNT + HANDED_MAX]; /* index: the number inside box */
     size_t n;
 };
 

@@ -143,7 +143,7 @@ static int offer(struct execute *execute, struct run *run, struct err *err)
 
 /* ---- the sandbox of this process ---- */
 
-static struct local *local_new(void)
+struct local *local_new(void)
 {
     struct local *local = xcalloc(1, sizeof *local);
 
@@ -208,7 +208,7 @@ void local_free(struct local *local)
 
 /* From here on a signal is something to read, not something that ends us: whatever phase we are
  * in, the run gets its closing receipt. */
-static int open_signals(struct local *local, struct err *err)
+int local_signals(struct local *local, struct err *err)
 {
     sigset_t ours;
 
@@ -244,26 +244,28 @@ void local_reap(struct execute *execute)
 
 int execute_claim(struct execute *execute, struct run *run, struct err *err)
 {
-    local_free(TAKE(execute->local));
-    execute->local = local_new();
-    execute->local->joined = true;
-    return exec_lock_make(execute, run, execute->local, err);
+    local_free(TAKE(execute->claim));
+    execute->claim = local_new();
+    execute->claim->joined = true;
+    return exec_lock_make(execute, run, execute->claim, err);
 }
 
 void execute_unclaim(struct execute *execute)
 {
-    local_free(TAKE(execute->local));
+    local_free(TAKE(execute->claim));
 }
 
 static int begin(struct execute *execute, struct run *run, struct err *err)
 {
     struct local *local;
 
-    local_free(TAKE(execute->local)); /* of an earlier run, which has its receipts by now */
+    /* Of an earlier run, which has its receipts by now. */
+    local_free(TAKE(execute->local));
+    local_free(TAKE(execute->claim));
     local_reap(execute);
     local = execute->local = local_new();
     local->groups = execute->groups;
-    if (open_signals(local, err) < 0)
+    if (local_signals(local, err) < 0)
         return -1;
     if (run->action.kind == ACTION_EXEC)
         return joined_begin(execute, run, local, err);
@@ -329,7 +331,7 @@ static int fail_as_box_says(const struct box_message *message, struct err *err)
     return err_in(err, "building the sandbox");
 }
 
-static int park(struct execute *execute, struct run *run, struct err *err)
+static int park_box(struct execute *execute, struct run *run, struct err *err)
 {
     struct local *local = execute->local;
     uint64_t deadline_us = clock_us() + BUILD_WAIT_US;
@@ -358,13 +360,30 @@ static int park(struct execute *execute, struct run *run, struct err *err)
     return observe(run, local, arena_str(&run->mem, (struct str){report, (size_t)report_n}), err);
 }
 
+static int park(struct execute *execute, struct run *run, struct err *err)
+{
+    int failed = park_box(execute, run, err);
+
+    /* A command's keeper lives in the sandbox now, or there will be none. */
+    if (execute->local->joined)
+        execute_turn_end(execute);
+    return failed;
+}
+
 static void close_sources(struct run *run)
 {
     for (size_t i = 0; i < run->plan.mount_n; i++)
         if (run->plan.mounts[i].fd >= 0)
             (void)close(run->plan.mounts[i].fd);
     if (run->plan.hold_fd >= 0)
-        (void)close(run->plan.hold_fd);
+        (void)close(TAKE_FD(run->plan.hold_fd));
+    while (run->plan.base_hold_n)
+        (void)close(run->plan.base_holds[--run->plan.base_hold_n]);
+}
+
+void execute_forget(struct run *run)
+{
+    close_sources(run);
 }
 
 static int release(struct execute *execute, struct run *run, const struct streams *streams,
@@ -385,6 +404,8 @@ static int release(struct execute *execute, struct run *run, const struct stream
 
 static void drop(struct execute *execute, struct run *run)
 {
+    if (execute->local && execute->local->joined)
+        execute_turn_end(execute);
     if (execute->local && execute->local->cancelled_by)
         run->outcome.reason = REASON_CANCELLED;
     close_sources(run);

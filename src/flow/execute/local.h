@@ -43,9 +43,15 @@ struct local {
     const struct cgroup_host *groups; /* the trees a run's groups are in */
 };
 
+/* local.c */
+struct local *local_new(void);
+/* From here on a signal is something to read, not something that ends us. */
+int local_signals(struct local *local, struct err *err) MUST_CHECK;
+
 /* local-runs.c: the folder of a run, under a lock that ends with its last process. */
 int run_dir_make(const struct execute *execute, struct run *run, struct local *local,
                  struct err *err) MUST_CHECK;
+int layers_make(struct run *run, struct local *local, struct err *err) MUST_CHECK;
 /* The layer of that name, opening it in the run's folder at first sight; -1: it is not there. */
 int layer_fd(struct local *local, const char *name, struct err *err) MUST_CHECK;
 /* The lock of a command in a kept sandbox: found free, its Brig is dead. */
@@ -67,8 +73,9 @@ void cgroup_name_of(const char *run_id, char out[CGROUP_NAME_BYTES]);
 
 /* local-plan.c: the plan as box wants it, sealed. Sources that are handed over as descriptors
  * are listed in fds, to be given to box from BOX_FD_FIRST_MOUNT on. */
+#define HANDED_MAX (BOX_MOUNTS_MAX + 3 + PLAN_HOLDS_MAX) /* mounts, two sockets, what is held */
 struct handed {
-    int fds[BOX_MOUNTS_MAX + 3];
+    int fds[HANDED_MAX];
     size_t n;
 };
 int box_plan_seal(struct run *run, struct local *local, struct handed *handed, int *out_fd,

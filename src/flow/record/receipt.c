@@ -199,12 +199,29 @@ static struct json *port_json(struct arena *mem, const struct run *run)
     return json;
 }
 
+static struct json *snapshot_json(struct arena *mem, const struct run *run)
+{
+    const struct outcome *outcome = &run->outcome;
+    struct json *json = json_object(mem);
+
+    json_put_text(mem, json, "id", outcome->snapshot.id);
+    if (run->action.kind != ACTION_SNAPSHOT)
+        return json;
+    put_count(mem, json, "bytes", outcome->moved.bytes);
+    put_count(mem, json, "entries", outcome->moved.entries);
+    put_count(mem, json, "held_us", outcome->snapshot.held_us);
+    json_put_bool(mem, json, "live", outcome->snapshot.live);
+    return json;
+}
+
 static void put_moved(struct arena *mem, const struct run *run, struct json *outcome)
 {
     if (run->action.kind == ACTION_FILES)
         json_put(outcome, "files", files_json(mem, run));
     if (run->action.kind == ACTION_PORT)
         json_put(outcome, "port", port_json(mem, run));
+    if (run->outcome.snapshot.id)
+        json_put(outcome, "snapshot", snapshot_json(mem, run));
 }
 
 static const char *status_of(enum verdict_kind verdict)
@@ -237,6 +254,8 @@ static void put_names(struct arena *mem, const struct run *run, struct json *jso
 {
     if (run->action.kind != ACTION_RUN)
         json_put_text(mem, json, "action", action_name(run->action.kind));
+    if (run->action.base && run->action.kind != ACTION_EXEC)
+        json_put_text(mem, json, "base_snapshot_id", run->action.base);
     json_put_text(mem, json, "effect_id", run->effect_id);
     put_if(mem, json, "principal", run->action.principal);
     put_if(mem, json, "provider", run->action.provider);

@@ -74,6 +74,14 @@
 #define IMAGE_REDIRECTS_MAX 5
 #define IMAGE_MEMORY_MAX (256 * MIB)
 
+/* Snapshots: what a sandbox wrote, copied by us. The bytes are bounded by its disk limit. */
+#define SNAPSHOT_ENTRIES_MAX 4000000
+#define SNAPSHOT_DEPTH_MAX 256
+#define SNAPSHOT_MEMORY_MAX (512 * MIB)
+#define SNAPSHOT_RECORD_MAX (512 * KIB)
+#define SNAPSHOT_STORE_MAX 4096
+#define SNAPSHOT_STACK_MAX 64 /* sets over each other; flattened in the background long before */
+
 /* Files of the kernel we read whole: mountinfo, status, limits. */
 #define PROC_TEXT_MAX (1 * MIB)
 

@@ -19,6 +19,10 @@ extern const struct command sandbox_exec, sandbox_create, sandbox_list, sandbox_
     sandbox_logs, sandbox_attach, sandbox_ps, sandbox_files, sandbox_cp, sandbox_port,
     sandbox_preflight, sandbox_conform;
 
+/* The rows of commands-snapshot.c. */
+extern const struct command sandbox_snapshot, sandbox_restore, sandbox_fork, snapshot_list_row,
+    snapshot_show_row, snapshot_remove_row, snapshot_verify_row, snapshot_tend_row;
+
 extern const struct command *const commands[];
 extern const size_t command_n;
 extern const struct command_group command_groups[];
@@ -68,7 +72,15 @@ int run_sandbox_attach(struct invocation *inv);
 int run_sandbox_ps(struct invocation *inv);
 int run_sandbox_preflight(struct invocation *inv); /* preflight.c */
 int run_sandbox_conform(struct invocation *inv);   /* conform.c */
-int run_receipts_list(struct invocation *inv);     /* receipts.c */
+int run_sandbox_snapshot(struct invocation *inv);  /* snapshot.c */
+int run_sandbox_restore(struct invocation *inv);
+int run_sandbox_fork(struct invocation *inv);
+int run_snapshot_list(struct invocation *inv);
+int run_snapshot_show(struct invocation *inv);
+int run_snapshot_remove(struct invocation *inv);
+int run_snapshot_verify(struct invocation *inv);
+int run_snapshot_tend(struct invocation *inv);
+int run_receipts_list(struct invocation *inv); /* receipts.c */
 int run_receipts_show(struct invocation *inv);
 int run_receipts_verify(struct invocation *inv);
 int run_receipts_head(struct invocation *inv);

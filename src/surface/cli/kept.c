@@ -105,6 +105,7 @@ static struct json *sandbox_json(struct arena *mem, const struct config *config,
     json_put_text(mem, object, "provider", request->provider);
     json_put_text(mem, object, "image", request->image);
     json_put_text(mem, object, "image_digest", config->image_digest);
+    json_put_text(mem, object, "base_snapshot_id", config->base ? config->base : "");
     json_put_text(mem, object, "config_hash", config->config_hash);
     json_put_text(mem, object, "policy_hash", config->policy_hash);
     json_put_text(mem, object, "preflight_hash", config->preimage_hash);
@@ -136,6 +137,18 @@ int sandbox_look(struct invocation *inv, struct govern *govern, const char *id,
     return execute_kept_state(govern_execute(govern), id, state, err);
 }
 
+int sandbox_add_json(struct invocation *inv, struct govern *govern, const char *id,
+                     struct json *list, struct err *err)
+{
+    struct config config;
+    struct kept_state state;
+
+    if (sandbox_look(inv, govern, id, &config, &state, err) < 0)
+        return -1;
+    json_push(list, sandbox_json(&inv->mem, &config, &state));
+    return 0;
+}
+
 int sandbox_print(struct invocation *inv, struct govern *govern, const char *id, struct err *err)
 {
     struct config config;
@@ -164,25 +177,36 @@ static int check_labels(struct words labels, struct err *err)
     return 0;
 }
 
-static int fill_create(struct invocation *inv, struct sandbox_call *call, struct err *err)
+int sandbox_check_name(const char *name, struct err *err)
 {
-    struct request *request = &call->request;
+    if (name && (strlen(name) > LABEL_BYTES_MAX || !str_is_utf8(str_of(name))))
+        return err_set(err, ERR_INVALID, "--name: at most %d bytes of UTF-8", LABEL_BYTES_MAX);
+    return 0;
+}
+
+int sandbox_fill_create(struct invocation *inv, struct request *request, struct err *err)
+{
     uint64_t ttl_ms = option_number(inv, "--ttl");
     uint64_t max_ms = option_number(inv, "--lifetime");
 
     request->name = option_text(inv, "--name") ? option_text(inv, "--name") : "";
     request->labels = option_words(inv, "--label");
-    request->scope = option_text(inv, "--scope") ? option_text(inv, "--scope") : "session";
-    request->policy_text = call->policy_text;
-    request->profile_text = call->profile_text;
     request->lifetime = (struct lifetime){
         .ttl_ms = ttl_ms ? ttl_ms : DEFAULT_TTL_MS,
         .idle_ms = option_number(inv, "--idle"),
         .max_ms = max_ms ? max_ms : DEFAULT_MAX_MS,
     };
-    if (strlen(request->name) > LABEL_BYTES_MAX || !str_is_utf8(str_of(request->name)))
-        return err_set(err, ERR_INVALID, "--name: at most %d bytes of UTF-8", LABEL_BYTES_MAX);
-    return check_labels(request->labels, err);
+    return sandbox_check_name(request->name, err) < 0 ? -1 : check_labels(request->labels, err);
+}
+
+static int fill_create(struct invocation *inv, struct sandbox_call *call, struct err *err)
+{
+    struct request *request = &call->request;
+
+    request->scope = option_text(inv, "--scope") ? option_text(inv, "--scope") : "session";
+    request->policy_text = call->policy_text;
+    request->profile_text = call->profile_text;
+    return sandbox_fill_create(inv, request, err);
 }
 
 /* ---- reuse ---- */

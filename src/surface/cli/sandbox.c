@@ -80,24 +80,30 @@ static void fill_request(struct invocation *inv, struct sandbox_call *call)
             request->limits[limit_options[i].kind] = option_number(inv, limit_options[i].option);
 }
 
-/* A kept sandbox brings the policy and the profile it was made with. */
-static int open_kept(struct invocation *inv, const char *state_dir, struct sandbox_call *call,
-                     struct err *err)
+/* A kept sandbox brings the policy and the profile it was made with, and so does a snapshot. */
+static int open_made(struct invocation *inv, struct sandbox_call *call, struct err *err)
 {
-    AUTO(execute) struct execute *execute = NULL;
-    const char *text = NULL;
     struct config config;
     struct mark where;
 
-    if (execute_open(state_dir, &execute, err) < 0 ||
-        sandbox_find_in(inv, execute, inv->subject, &call->sandbox, err) < 0 ||
-        execute_kept_config(execute, &inv->mem, call->sandbox, &text, err) < 0 ||
-        config_read(&inv->mem, str_of(text), &config, err) < 0)
+    if (config_read(&inv->mem, str_of(call->made), &config, err) < 0)
         return -1;
     call->profile_text = config.request.profile_text;
     if (!config.request.policy_text)
         return policy_builtin(&call->policy, err);
     return policy_parse(str_of(config.request.policy_text), &call->policy, &where, err);
+}
+
+static int open_kept(struct invocation *inv, const char *state_dir, struct sandbox_call *call,
+                     struct err *err)
+{
+    AUTO(execute) struct execute *execute = NULL;
+
+    if (execute_open(state_dir, &execute, err) < 0 ||
+        sandbox_find_in(inv, execute, inv->subject, &call->sandbox, err) < 0 ||
+        execute_kept_config(execute, &inv->mem, call->sandbox, &call->made, err) < 0)
+        return -1;
+    return open_made(inv, call, err);
 }
 
 static int read_profile(struct invocation *inv, const char *path, struct sandbox_call *call,
@@ -147,9 +153,10 @@ int sandbox_call_open_with(struct invocation *inv, const char *profile_path,
     struct err err;
 
     if (cli_state(inv, &config.state_dir, &err) < 0 ||
-        (inv->subject ? open_kept(inv, config.state_dir, call, &err) < 0
-                      : open_policy(inv, call, &err) < 0 ||
-                            read_profile(inv, profile_path, call, &err) < 0)) {
+        (call->made     ? open_made(inv, call, &err) < 0
+         : inv->subject ? open_kept(inv, config.state_dir, call, &err) < 0
+                        : open_policy(inv, call, &err) < 0 ||
+                              read_profile(inv, profile_path, call, &err) < 0)) {
         *status = cli_error(inv, &err);
         return -1;
     }

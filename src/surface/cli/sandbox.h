@@ -16,6 +16,7 @@ struct sandbox_call {
     const char *policy_text;  /* of --policy, or NULL */
     const char *profile_text; /* of --profile, or NULL */
     const char *sandbox;      /* id of the kept one that inv->subject names, or NULL */
+    const char *made;         /* config of one whose policy and profile to open, or NULL */
     struct govern *govern;
     struct request request;
 };
@@ -39,6 +40,12 @@ int sandbox_look(struct invocation *inv, struct govern *govern, const char *id,
                  struct config *config, struct kept_state *state, struct err *err) MUST_CHECK;
 int sandbox_print(struct invocation *inv, struct govern *govern, const char *id,
                   struct err *err) MUST_CHECK;
+int sandbox_add_json(struct invocation *inv, struct govern *govern, const char *id,
+                     struct json *list, struct err *err) MUST_CHECK;
+/* Name, labels and lifetimes of one that is to be made, from the options. */
+int sandbox_fill_create(struct invocation *inv, struct request *request,
+                        struct err *err) MUST_CHECK;
+int sandbox_check_name(const char *name, struct err *err) MUST_CHECK; /* NULL: there is none */
 struct json *words_json(struct arena *mem, struct words words);
 const char *expires_at(struct arena *mem, uint64_t left_ms); /* "": never */
 

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* Private to flow: the steps of govern.c, for what else is made of them. */
+
+#include "flow/govern.h"
+
+#include "model/run.h"
+
+struct record;
+struct equip;
+
+struct govern {
+    const struct policy *policy;
+    char *state_dir;
+    struct record *record; /* NULL until there is something to record */
+    struct equip *equip;
+    struct execute *execute;
+};
+
+static inline bool is_allowed(const struct run *run)
+{
+    return run->verdict.kind == VERDICT_ALLOW;
+}
+
+/* What a sandbox that stays is said to run. */
+extern const struct words govern_no_command;
+
+/* Opens the ledger, if it is not open yet. */
+int govern_ready(struct govern *govern, struct err *err) MUST_CHECK;
+/* Steps 2 and 3: the verdict, and the plan if it is ALLOW. */
+void govern_judge(struct govern *govern, struct run *run);
+/* Step 5: any difference between the parked sandbox and its plan is a denial. */
+void govern_compare(struct govern *govern, struct run *run);
+/* Step 7. */
+int govern_conclude(struct govern *govern, struct run *run, struct err *err) MUST_CHECK;
+/* A plan that is not the one the sandbox was made by is a denial. */
+void govern_check_drift(struct run *run, const struct config *config);
+/* Removes snapshots that only a sandbox which is gone still needed. */
+int govern_sweep_snapshots(struct govern *govern, struct err *err) MUST_CHECK;
+/* A kept sandbox that ended without being destroyed. */
+int govern_record_end(struct govern *govern, const struct dead *dead, struct err *err) MUST_CHECK;

@@ -1,0 +1,365 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* brig snapshot list, show, remove, verify, tend; brig sandbox snapshot, restore, fork. */
+
+#include "surface/cli/sandbox.h"
+
+#include "lib/json/json.h"
+#include "lib/snapshot/snapshot.h"
+#include "model/run.h"
+
+#include <string.h>
+
+#define FORKS_MAX 1000
+
+/* ---- showing ---- */
+
+static struct json *snapshot_json(struct arena *mem, const struct snapshot *snapshot)
+{
+    struct json *object = json_object(mem);
+
+    json_put_text(mem, object, "snapshot_id", snapshot->id);
+    json_put_text(mem, object, "name", snapshot->name);
+    json_put_text(mem, object, "digest", snapshot->digest);
+    json_put_text(mem, object, "sandbox_id", snapshot->sandbox_id);
+    json_put_text(mem, object, "created_at", snapshot->created_at);
+    json_put_text(mem, object, "principal", snapshot->principal);
+    json_put_text(mem, object, "image", snapshot->image);
+    json_put_text(mem, object, "image_digest", snapshot->image_digest);
+    json_put(object, "layers", words_json(mem, snapshot->names));
+    json_put(object, "stack", words_json(mem, snapshot->stack));
+    json_put_bool(mem, object, "live", snapshot->live);
+    json_put_int(mem, object, "held_us", (int64_t)snapshot->held_us);
+    json_put_int(mem, object, "bytes_copied", (int64_t)snapshot->bytes);
+    json_put_int(mem, object, "entries_copied", (int64_t)snapshot->entries);
+    return object;
+}
+
+static int open_store(struct invocation *inv, struct snapshot_store **out, struct err *err)
+{
+    const char *state_dir = NULL;
+
+    if (cli_state(inv, &state_dir, err) < 0)
+        return -1;
+    return snapshot_store_open(state_dir, out, err);
+}
+
+int run_snapshot_list(struct invocation *inv)
+{
+    AUTO(snapshot_store) struct snapshot_store *store = NULL;
+    struct json *result = json_object(&inv->mem), *list = json_array(&inv->mem);
+    struct snapshot *all = NULL;
+    size_t n = 0;
+    struct err err;
+
+    if (open_store(inv, &store, &err) < 0 || snapshot_list(store, &inv->mem, &all, &n, &err) < 0)
+        return cli_error(inv, &err);
+    for (size_t i = 0; i < n; i++) {
+        json_push(list, snapshot_json(&inv->mem, &all[i]));
+        if (!inv->json)
+            (void)fprintf(inv->out, "%s  %s  of %s  %-16s %s\n", all[i].id, all[i].created_at,
+                          all[i].sandbox_id, all[i].name,
+                          *all[i].digest ? all[i].digest : "digest to come");
+    }
+    if (!inv->json && n == 0)
+        (void)fprintf(inv->err, "%s: no snapshots\n", inv->program);
+    json_put(result, "snapshots", list);
+    return inv->json ? cli_json(inv, result) : 0;
+}
+
+int run_snapshot_show(struct invocation *inv)
+{
+    AUTO(snapshot_store) struct snapshot_store *store = NULL;
+    struct snapshot snapshot;
+    struct err err;
+
+    if (open_store(inv, &store, &err) < 0 ||
+        snapshot_find(store, &inv->mem, inv->operands.v[0], &snapshot, &err) < 0)
+        return cli_error(inv, &err);
+    return cli_json(inv, snapshot_json(&inv->mem, &snapshot));
+}
+
+int run_snapshot_verify(struct invocation *inv)
+{
+    AUTO(snapshot_store) struct snapshot_store *store = NULL;
+    struct json *object = json_object(&inv->mem);
+    struct snapshot snapshot;
+    struct err err;
+
+    if (open_store(inv, &store, &err) < 0 ||
+        snapshot_find(store, &inv->mem, inv->operands.v[0], &snapshot, &err) < 0 ||
+        snapshot_verify(store, &snapshot, &err) < 0)
+        return cli_error(inv, &err);
+    json_put_text(&inv->mem, object, "snapshot_id", snapshot.id);
+    json_put_text(&inv->mem, object, "digest", snapshot.digest);
+    json_put_bool(&inv->mem, object, "intact", true);
+    if (inv->json)
+        return cli_json(inv, object);
+    (void)fprintf(inv->out, "%s is intact: %s\n", snapshot.id, snapshot.digest);
+    return 0;
+}
+
+int run_snapshot_tend(struct invocation *inv)
+{
+    AUTO(snapshot_store) struct snapshot_store *store = NULL;
+    struct err err;
+
+    if (open_store(inv, &store, &err) < 0 ||
+        snapshot_tend(store, !option_flag(inv, "--if-free"), &err) < 0)
+        return cli_error(inv, &err);
+    return inv->json ? cli_json(inv, json_object(&inv->mem)) : 0;
+}
+
+/* ---- what changes something ---- */
+
+/* What came of it, as JSON or as one line; the exit status. */
+static int answer(struct invocation *inv, const struct run *run, struct json *object)
+{
+    const struct outcome *outcome = &run->outcome;
+    bool failed = outcome->reason != REASON_NONE;
+
+    json_put_text(&inv->mem, object, "action", action_name(run->action.kind));
+    json_put_bool(&inv->mem, object, "done", !failed);
+    if (failed)
+        json_put_bytes(&inv->mem, object, "failure", str_of(outcome->failure));
+    json_put_text(&inv->mem, object, "receipt_id", run->closing.id);
+    json_put_int(&inv->mem, object, "duration_us", (int64_t)outcome->duration_us);
+    if (inv->json && cli_json(inv, object) != 0)
+        return cli_status(inv, ERR_OS);
+    if (!inv->json)
+        (void)fprintf(inv->err, "%s: %s %s%s%s; receipt %s\n", inv->program,
+                      action_name(run->action.kind),
+                      outcome->snapshot.id ? outcome->snapshot.id : run->sandbox_id,
+                      failed ? " failed: " : "", failed ? outcome->failure : "", run->closing.id);
+    return failed ? cli_status(inv, outcome->failure_code) : 0;
+}
+
+static struct json *made_json(struct arena *mem, const struct run *run)
+{
+    const struct outcome *outcome = &run->outcome;
+    struct json *object = json_object(mem);
+
+    json_put_text(mem, object, "sandbox_id", run->sandbox_id);
+    if (outcome->snapshot.id)
+        json_put_text(mem, object, "snapshot_id", outcome->snapshot.id);
+    json_put_bool(mem, object, "live", outcome->snapshot.live);
+    json_put_int(mem, object, "held_us", (int64_t)outcome->snapshot.held_us);
+    json_put_int(mem, object, "bytes_copied", (int64_t)outcome->moved.bytes);
+    json_put_int(mem, object, "entries_copied", (int64_t)outcome->moved.entries);
+    return object;
+}
+
+/* The subject makes the call open the policy and the profile the sandbox was made with. */
+static int open_call(struct invocation *inv, struct sandbox_call *call, int *status)
+{
+    inv->subject = inv->operands.v[0];
+    if (sandbox_call_open(inv, call, status) < 0)
+        return -1;
+    call->request.sandbox = call->sandbox;
+    return 0;
+}
+
+int run_sandbox_snapshot(struct invocation *inv)
+{
+    AUTO_SANDBOX_CALL struct sandbox_call call = {0};
+    struct run run;
+    struct err err;
+    int status;
+
+    if (open_call(inv, &call, &status) < 0)
+        return status;
+    call.request.kind = ACTION_SNAPSHOT;
+    call.request.name = option_text(inv, "--name");
+    run_init(&run);
+    if (sandbox_check_name(call.request.name, &err) < 0 ||
+        govern_snapshot(call.govern, &call.request, &run, &err) < 0)
+        status = cli_error(inv, &err);
+    else
+        status = answer(inv, &run, made_json(&inv->mem, &run));
+    if (!inv->json && !status)
+        (void)fprintf(inv->out, "%s\n", run.outcome.snapshot.id);
+    run_done(&run);
+    return status;
+}
+
+int run_sandbox_restore(struct invocation *inv)
+{
+    AUTO_SANDBOX_CALL struct sandbox_call call = {0};
+    struct run run;
+    struct err err;
+    int status;
+
+    if (open_call(inv, &call, &status) < 0)
+        return status;
+    call.request.kind = ACTION_RESTORE;
+    call.request.base = inv->operands.v[1];
+    run_init(&run);
+    if (govern_restore(call.govern, &call.request, &run, &err) < 0)
+        status = cli_error(inv, &err);
+    else
+        status = answer(inv, &run, made_json(&inv->mem, &run));
+    run_done(&run);
+    return status;
+}
+
+int run_snapshot_remove(struct invocation *inv)
+{
+    AUTO_SANDBOX_CALL struct sandbox_call call = {0};
+    int status;
+
+    if (sandbox_call_open(inv, &call, &status) < 0)
+        return status;
+    status = 0;
+    for (size_t i = 0; i < inv->operands.n; i++) {
+        struct json *object = json_object(&inv->mem);
+        bool freed = false;
+        struct run run;
+        struct err err;
+        int each;
+
+        call.request.kind = ACTION_SNAPSHOT_REMOVE;
+        call.request.base = inv->operands.v[i];
+        run_init(&run);
+        if (govern_snapshot_remove(call.govern, &call.request, &run, &freed, &err) < 0) {
+            each = cli_error(inv, &err);
+        } else {
+            json_put_text(&inv->mem, object, "snapshot_id", run.outcome.snapshot.id);
+            json_put_bool(&inv->mem, object, "freed", freed);
+            each = answer(inv, &run, object);
+        }
+        run_done(&run);
+        status = each ? each : status;
+    }
+    return status;
+}
+
+/* ---- fork ---- */
+
+/* Whatever is meant: a snapshot, or a sandbox, of which one is taken now. */
+struct source {
+    struct snapshot snapshot;
+    bool taken; /* for these forks only */
+};
+
+static int take_source(struct invocation *inv, struct sandbox_call *call, struct source *out,
+                       struct err *err)
+{
+    AUTO(snapshot_store) struct snapshot_store *store = NULL;
+    struct request request = call->request;
+    struct run run;
+    int failed;
+
+    request.kind = ACTION_SNAPSHOT;
+    request.sandbox = call->sandbox;
+    run_init(&run);
+    failed = govern_snapshot(call->govern, &request, &run, err);
+    if (!failed && run.outcome.reason != REASON_NONE)
+        failed = err_set(err, run.outcome.failure_code, "%s", run.outcome.failure);
+    if (!failed)
+        failed = open_store(inv, &store, err);
+    if (!failed)
+        failed = snapshot_find(store, &inv->mem, run.outcome.snapshot.id, &out->snapshot, err);
+    out->taken = true;
+    run_done(&run);
+    return failed;
+}
+
+/* Opens the call under the policy and the profile of what is forked. */
+static int open_source(struct invocation *inv, struct sandbox_call *call, struct source *out,
+                       int *status)
+{
+    AUTO(snapshot_store) struct snapshot_store *store = NULL;
+    struct err err;
+
+    *out = (struct source){0};
+    if (open_store(inv, &store, &err) < 0) {
+        *status = cli_error(inv, &err);
+        return -1;
+    }
+    if (snapshot_find(store, &inv->mem, inv->operands.v[0], &out->snapshot, &err) == 0) {
+        call->made = out->snapshot.config;
+        return sandbox_call_open(inv, call, status);
+    }
+    inv->subject = inv->operands.v[0];
+    if (sandbox_call_open(inv, call, status) < 0)
+        return -1;
+    if (take_source(inv, call, out, &err) == 0)
+        return 0;
+    *status = cli_error(inv, &err);
+    return -1;
+}
+
+static int fork_one(struct invocation *inv, struct sandbox_call *call, const struct source *source,
+                    const struct config *config, unsigned number, struct json *list)
+{
+    struct request request = config->request;
+    uint64_t count = option_number(inv, "--count");
+    struct run run;
+    struct err err;
+    int status = 0;
+
+    request.base = source->snapshot.id;
+    request.principal = call->request.principal;
+    if (sandbox_fill_create(inv, &request, &err) < 0)
+        return cli_error(inv, &err);
+    if (*request.name && count > 1)
+        request.name = arena_printf(&inv->mem, "%s-%u", request.name, number);
+    run_init(&run);
+    if (govern_create(call->govern, &request, &run, &err) < 0)
+        status = cli_error(inv, &err);
+    else if (run.verdict.kind != VERDICT_ALLOW || run.outcome.reason == REASON_SANDBOX_FAILED)
+        status = sandbox_refused(inv, &run);
+    else if (!inv->json)
+        status =
+            sandbox_print(inv, call->govern, run.sandbox_id, &err) < 0 ? cli_error(inv, &err) : 0;
+    else if (sandbox_add_json(inv, call->govern, run.sandbox_id, list, &err) < 0)
+        status = cli_error(inv, &err);
+    run_done(&run);
+    return status;
+}
+
+/* Only those that were made stand on it from now on. */
+static int forget_source(struct sandbox_call *call, const struct source *source, struct err *err)
+{
+    struct request request = call->request;
+    bool freed = false;
+    struct run run;
+    int failed;
+
+    request.kind = ACTION_SNAPSHOT_REMOVE;
+    request.sandbox = NULL;
+    request.base = source->snapshot.id;
+    run_init(&run);
+    failed = govern_snapshot_remove(call->govern, &request, &run, &freed, err);
+    run_done(&run);
+    return failed;
+}
+
+int run_sandbox_fork(struct invocation *inv)
+{
+    AUTO_SANDBOX_CALL struct sandbox_call call = {0};
+    struct json *result = json_object(&inv->mem), *list = json_array(&inv->mem);
+    uint64_t count = option_number(inv, "--count") ? option_number(inv, "--count") : 1;
+    struct source source;
+    struct config config;
+    struct err err;
+    int status;
+
+    if (count > FORKS_MAX) {
+        (void)err_set(&err, ERR_LIMIT, "--count: at most %d at once", FORKS_MAX);
+        return cli_error(inv, &err);
+    }
+    if (open_source(inv, &call, &source, &status) < 0)
+        return status;
+    if (config_read(&inv->mem, str_of(source.snapshot.config), &config, &err) < 0)
+        return cli_error(inv, &err);
+    for (unsigned i = 0; !status && i < count; i++)
+        status = fork_one(inv, &call, &source, &config, i + 1, list);
+    if (source.taken && forget_source(&call, &source, &err) < 0 && !status)
+        status = cli_error(inv, &err);
+    if (!inv->json || status)
+        return status;
+    json_put_text(&inv->mem, result, "snapshot_id", source.snapshot.id);
+    json_put(result, "sandboxes", list);
+    return cli_json(inv, result);
+}

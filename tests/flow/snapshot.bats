@@ -1,0 +1,267 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# Snapshots of kept sandboxes: taken with nobody in it and with somebody, gone back to, forked from,
+# merged, removed; and what is true after a kill at any point.
+
+load common
+load sandbox
+load kept
+
+setup() {
+    common_setup
+    make --name home
+}
+
+teardown() {
+    destroy_all
+}
+
+# snap ARGS…: a snapshot of $id; its id is in $snap.
+snap() {
+    snap=$("$BRIG" sandbox snapshot "$id" --json "$@" | jq -er .snapshot_id)
+}
+
+# fork_of SNAPSHOT ARGS…: one sandbox; its id is in $fork.
+fork_of() {
+    fork=$("$BRIG" sandbox fork "$@" --json | jq -er '.sandboxes[0].sandbox_id')
+}
+
+in_fork() {
+    timeout -k 5 $PATIENCE "$BRIG" sandbox exec "$fork" --quiet -- "$@"
+}
+
+# Everything a snapshot must keep, made by the sandbox itself.
+write_all_kinds() {
+    in_it -- sh -c '
+        cd /tmp
+        echo text >file; chmod 640 file; touch -d 2001-02-03T04:05:06Z file
+        ln file hard; ln -s file link; ln -s /etc/passwd away
+        mkdir -p deep/er; echo below >deep/er/file; chmod 711 deep
+        truncate -s 64M holes; printf x | dd of=holes bs=1 seek=1000000 conv=notrunc 2>/dev/null
+        echo secret >shut; chmod 000 shut
+        mkdir closed; echo in >closed/f; chmod 000 closed
+        mkfifo pipe
+        echo home >~/note; echo out >/sandbox/output/result'
+}
+
+show_all_kinds='
+    cd /tmp
+    stat -c "%n %A %s %Y" file link away deep deep/er/file holes shut closed pipe
+    stat -c "%h" file; cat file hard deep/er/file; readlink link away
+    chmod 600 shut; cat shut; chmod 700 closed; cat closed/f
+    sha256sum <holes; [ "$(stat -c %b holes)" -lt 1000 ] && echo sparse
+    cat ~/note /sandbox/output/result'
+
+@test "with nobody in it the layers become the snapshot and the sandbox goes on above it" {
+    write_all_kinds
+    run -0 brig sandbox snapshot "$id" --name first --json
+    jq -e '.live == false and .held_us == 0 and .bytes_copied == 0 and .done' <<<"$output"
+    fork_of first
+    expected=$(in_fork sh -c "$show_all_kinds")
+    [[ $expected == *sparse* ]]
+    [ "$(in_it -- sh -c "$show_all_kinds")" = "$expected" ]
+    brig sandbox show "$id" | jq -e '.state == "running" and .base_snapshot_id != ""'
+}
+
+@test "with somebody in it the files are copied while it is held still, and it goes on" {
+    write_all_kinds
+    "$BRIG" sandbox exec "$id" --detach -- sh -c 'while :; do echo tick >>/tmp/ticks; done' >/dev/null
+    eventually 5 test -n "$(in_it -- cat /tmp/ticks)"
+    run -0 brig sandbox snapshot "$id" --name live --json
+    jq -e '.live and .held_us > 0 and .bytes_copied > 64000000 and .done' <<<"$output"
+    before=$(in_it -- wc -c </dev/null /tmp/ticks | cut -d' ' -f1)
+    moved() { [ "$(in_it -- stat -c %s /tmp/ticks)" -gt "$before" ]; }
+    eventually 5 moved
+    fork_of live
+    one=$(in_fork sh -c "$show_all_kinds")
+    [ "$(in_it -- sh -c "$show_all_kinds")" = "$one" ]
+}
+
+@test "an open descriptor never writes into a snapshot" {
+    "$BRIG" sandbox exec "$id" --detach -- sh -c 'exec 3>/tmp/held; while :; do echo more >&3; sleep 0.01; done' >/dev/null
+    eventually 5 in_it -- test -s /tmp/held
+    snap
+    brig snapshot tend
+    digest=$(brig snapshot show "$snap" | jq -er .digest)
+    sleep 0.3
+    run -0 brig snapshot verify "$snap"
+    [[ $output == *"$digest"* ]]
+    # Control: a snapshot that was written to is noticed.
+    file=$(find "$BRIG_HOME/snapshots/$snap/layers/tmp" -name held)
+    echo more >>"$file"
+    run -76 --separate-stderr brig snapshot verify "$snap"
+    [[ $stderr == *"has become"* ]]
+}
+
+@test "going back to a snapshot ends what runs and undoes what was written" {
+    in_it -- sh -c 'echo good >/tmp/state; echo kept >/tmp/other'
+    snap --name good
+    in_it -- sh -c 'echo bad >/tmp/state; rm /tmp/other; echo new >/tmp/new'
+    "$BRIG" sandbox exec "$id" --detach -- sleep 1000 >/dev/null
+    pid=$(pid_one)
+    run -0 brig sandbox restore "$id" good
+    gone "$pid"
+    [ "$(in_it -- sh -c 'cat /tmp/state /tmp/other; ls /tmp')" = $'good\nkept\nother\nstate' ]
+    receipt=$(brig receipts list --json | jq -c '[.receipts[] | select(.action == "restore" and .kind == "outcome")][0]')
+    [ "$(jq -r .outcome.snapshot.id <<<"$receipt")" = "$snap" ]
+    each_run_ended
+}
+
+@test "forks share nothing but their beginning" {
+    in_it -- sh -c 'echo base >/tmp/f'
+    snap
+    mapfile -t forks < <(brig sandbox fork "$snap" -n 3 --name f --json | jq -r '.sandboxes[].sandbox_id')
+    [ "${#forks[@]}" -eq 3 ]
+    for i in 0 1 2; do
+        brig sandbox exec "${forks[i]}" --quiet -- sh -c "cat /tmp/f; echo $i >/tmp/f; rm -f /tmp/none"
+    done
+    for i in 0 1 2; do
+        [ "$(brig sandbox exec "f-$((i + 1))" --quiet -- cat /tmp/f)" = $i ]
+    done
+    [ "$(in_it -- cat /tmp/f)" = base ]
+    brig receipts list --json | jq -e --arg s "$snap" '[.receipts[] | select(.base_snapshot_id == $s)] | length == 6'
+}
+
+@test "a fork of a running sandbox takes a snapshot that goes with the last that stands on it" {
+    in_it -- sh -c 'echo here >/tmp/f'
+    fork_of home
+    [ "$(in_fork cat /tmp/f)" = here ]
+    [ "$(brig snapshot list --json | jq '.snapshots | length')" -eq 0 ]
+    [ "$(ls "$BRIG_HOME/snapshots" | grep -vc lock)" -eq 1 ]
+    brig sandbox destroy "$fork"
+    [ "$(in_it -- cat /tmp/f)" = here ]
+    [ "$(ls "$BRIG_HOME/snapshots" | grep -vc lock)" -eq 1 ]
+    brig sandbox destroy "$id"
+    eventually 5 test "$(ls "$BRIG_HOME/snapshots" | grep -vc lock)" -eq 0
+}
+
+@test "deletions are kept over every number of snapshots, and more than eight become one" {
+    for i in $(seq 1 10); do
+        in_it -- sh -c "rm -f /tmp/f$((i - 1)); mkdir -p /tmp/d; rm -rf /tmp/d; mkdir /tmp/d; echo $i >/tmp/d/only; echo $i >/tmp/f$i"
+        snap
+    done
+    brig snapshot tend
+    last=$snap
+    # Nine were one by the time the tenth came, or all ten are now.
+    brig snapshot show "$last" | jq -e '.stack | length <= 8 and any(endswith("/flat"))'
+    brig snapshot verify "$last"
+    fork_of "$last"
+    [ "$(in_fork sh -c 'ls /tmp /tmp/d; cat /tmp/d/only')" = "$(in_it -- sh -c 'ls /tmp /tmp/d; cat /tmp/d/only')" ]
+    [ "$(in_fork sh -c 'ls /tmp | wc -l')" -eq 2 ]
+}
+
+@test "a digest says what a snapshot shows, however it came about" {
+    in_it -- sh -c 'echo a >/tmp/a; echo b >~/b'
+    snap --name moved
+    "$BRIG" sandbox exec "$id" --detach -- sleep 1000 >/dev/null
+    snap --name copied
+    brig snapshot tend
+    [ "$(brig snapshot show moved | jq -er .digest)" = "$(brig snapshot show copied | jq -er .digest)" ]
+    in_it -- sh -c 'echo c >>/tmp/a'
+    snap --name other
+    brig snapshot tend
+    [ "$(brig snapshot show moved | jq -er .digest)" != "$(brig snapshot show other | jq -er .digest)" ]
+}
+
+@test "a removed snapshot is gone at once for those who look and last for those who stand on it" {
+    in_it -- sh -c 'echo x >/tmp/x'
+    snap --name s
+    fork_of s
+    run -0 brig snapshot remove s --json
+    jq -e '.freed == false' <<<"$output"
+    run -66 brig sandbox fork s
+    [ "$(in_fork cat /tmp/x)" = x ]
+    [ "$(in_it -- cat /tmp/x)" = x ]
+    brig sandbox destroy "$id" "$fork"
+    [ ! -e "$BRIG_HOME/snapshots/$snap" ]
+}
+
+@test "a paused sandbox stays paused, its time stays its time" {
+    brig sandbox extend "$id" --ttl 30m
+    in_it -- sh -c 'echo x >/tmp/x'
+    brig sandbox pause "$id"
+    snap
+    brig sandbox show "$id" | jq -e '.state == "paused"'
+    brig sandbox resume "$id"
+    [ "$(in_it -- cat /tmp/x)" = x ]
+    left=$(($(date -d "$(brig sandbox show "$id" | jq -r .expires_at)" +%s) - $(date +%s)))
+    [ "$left" -gt 1700 ] && [ "$left" -le 1800 ]
+}
+
+@test "commands that come while it is exchanged wait for it" {
+    for i in 1 2 3 4 5 6; do
+        (in_it -- sh -c "echo $i >/tmp/$i"; echo "$?" >"$BATS_TEST_TMPDIR/status$i") &
+        snap
+    done
+    wait
+    for i in 1 2 3 4 5 6; do
+        [ "$(cat "$BATS_TEST_TMPDIR/status$i")" -eq 0 ]
+        [ "$(in_it -- cat "/tmp/$i")" = "$i" ]
+    done
+    each_run_ended
+}
+
+@test "a snapshot over another image, one that is not there, a name that is none" {
+    run -66 --separate-stderr brig sandbox restore "$id" nothing
+    [[ $stderr == *"no snapshot"* ]]
+    run -66 brig sandbox fork nothing
+    run -66 brig snapshot show ../../etc
+    run -66 brig snapshot remove "$id"
+    run -64 brig sandbox snapshot "$id" --name "$(printf '%0300d' 1)"
+    in_it -- true
+}
+
+@test "what was recorded says what was done" {
+    in_it -- sh -c 'echo x >/tmp/x'
+    snap --name s
+    receipt_is .action snapshot
+    receipt_is .outcome.snapshot.id "$snap"
+    receipt_is .outcome.snapshot.live false
+    brig snapshot remove s
+    receipt_is .action snapshot-remove
+    receipt_is .outcome.snapshot.id "$snap"
+    brig receipts verify >/dev/null
+}
+
+@test "a kill at any point of a snapshot leaves a true state and nothing else" {
+    [ "$(brig version --json | jq -r .crash_points)" = true ] || skip "built without crash points"
+    for point in "snapshot begun" "sandbox stopped" "snapshot layer moved" "snapshot recorded"; do
+        make --name "kill"
+        in_it -- sh -c 'echo x >/tmp/x'
+        BRIG_CRASH_AT=$point run brig sandbox snapshot "$id" --name "at-$id"
+        [ "$status" -eq 137 ]
+        brig sandbox list >/dev/null
+        brig snapshot tend
+        if brig sandbox show "$id" >/dev/null 2>&1; then
+            [ "$(in_it -- cat /tmp/x)" = x ]
+            brig sandbox destroy "$id"
+        fi
+        # Either it is there, whole, or it is not.
+        if brig snapshot show "at-$id" >/dev/null 2>&1; then
+            fork_of "at-$id"
+            [ "$(in_fork cat /tmp/x)" = x ]
+            brig sandbox destroy "$fork"
+            brig snapshot remove "at-$id"
+        fi
+        [ "$(ls "$BRIG_HOME/snapshots" | grep -vc lock)" -eq 0 ]
+        each_run_ended
+    done
+    destroy_all
+    no_sandbox_left
+}
+
+@test "a kill while it is held still lets it go on" {
+    [ "$(brig version --json | jq -r .crash_points)" = true ] || skip "built without crash points"
+    "$BRIG" sandbox exec "$id" --detach -- sh -c 'while :; do echo tick >>/tmp/ticks; done' >/dev/null
+    eventually 5 in_it -- test -s /tmp/ticks
+    BRIG_CRASH_AT="snapshot copied" run brig sandbox snapshot "$id" --name dead
+    [ "$status" -eq 137 ]
+    before=$(in_it -- stat -c %s /tmp/ticks)
+    moved() { [ "$(in_it -- stat -c %s /tmp/ticks)" -gt "$before" ]; }
+    eventually 5 moved
+    run -66 brig snapshot show dead
+    brig snapshot tend
+    [ "$(ls "$BRIG_HOME/snapshots" | grep -vc lock)" -eq 0 ]
+    brig sandbox destroy "$id"
+    each_run_ended
+}
