@@ -175,6 +175,7 @@ struct plan_mount {
     uint32_t owner_gid;
     const struct plan_lower *lowers; /* LAYER: what lies below it, uppermost first */
     size_t lower_n;
+    size_t base_n;   /* the first of them, which are a snapshot's: what a sandbox wrote */
     const char *why; /* PROTECTED: who runs it */
 };
 

@@ -13,7 +13,11 @@ setup() {
 }
 
 teardown() {
+    local each
     destroy_all
+    for each in $("$BRIG" snapshot list --json | jq -r '.snapshots[].snapshot_id'); do
+        "$BRIG" snapshot remove "$each" 2>/dev/null || true
+    done
 }
 
 # snap ARGS…: a snapshot of $id; its id is in $snap.
@@ -209,6 +213,48 @@ show_all_kinds='
     run -66 brig snapshot remove "$id"
     run -64 brig sandbox snapshot "$id" --name "$(printf '%0300d' 1)"
     in_it -- true
+}
+
+@test "a sandbox that shuts its own folders cannot keep them out of a snapshot" {
+    in_it -- sh -c 'echo x >/tmp/x; echo y >~/y; chmod 000 /tmp; chmod 500 ~'
+    snap --name moved
+    [ "$(in_it -- sh -c 'stat -c %a /tmp ~; chmod 700 /tmp; cat /tmp/x ~/y')" = $'0\n500\nx\ny' ]
+    in_it -- chmod 000 /tmp
+    "$BRIG" sandbox exec "$id" --detach -- sleep 1000 >/dev/null
+    snap --name copied
+    brig snapshot show copied | jq -e .live
+    for name in moved copied; do
+        fork_of "$name"
+        [ "$(in_fork sh -c 'stat -c %a /tmp ~; chmod 700 /tmp; cat /tmp/x ~/y')" = $'0\n500\nx\ny' ]
+    done
+    brig snapshot tend
+    brig snapshot verify moved
+    brig snapshot verify copied
+}
+
+@test "attributes of overlayfs that a sandbox sets in its own files change nothing but its own files" {
+    in_it -- /usr/bin/python3 -c '
+import os
+os.mkdir("/tmp/d")
+open("/tmp/d/f", "w").write("shown\n")
+os.setxattr("/tmp/d", "user.overlay.redirect", b"/home")
+open("/tmp/d/g", "w").write("mine\n")
+os.setxattr("/tmp/d/g", "user.overlay.metacopy", b"")
+os.setxattr("/tmp/d/f", "user.overlay.origin", b"x")
+os.setxattr("/tmp/d/f", "user.mine", b"kept")' || skip "the machine has no python3 in /usr/bin, or no user attributes"
+    shows='import os; print(open("/tmp/d/f").read() + os.getxattr("/tmp/d/f", "user.mine").decode())'
+    snap
+    fork_of "$snap"
+    [ "$(in_fork /usr/bin/python3 -c "$shows")" = $'shown\nkept' ]
+    # A file that claims to be only the metadata of another is refused, never something else.
+    run in_fork cat /tmp/d/g
+    [ "$output" = mine ] || [[ $output == *"Operation not permitted"* ]]
+    "$BRIG" sandbox exec "$id" --detach -- sleep 1000 >/dev/null
+    in_it -- touch /tmp/d/f
+    snap
+    brig snapshot show "$snap" | jq -e .live
+    fork_of "$snap"
+    [ "$(in_fork /usr/bin/python3 -c "$shows")" = $'shown\nkept' ]
 }
 
 @test "what was recorded says what was done" {

@@ -25,6 +25,7 @@ static int add_lowers(struct run *run, struct snapshot_store *store,
         lowers[n + i] = mount->lowers[i];
     mount->lowers = lowers;
     mount->lower_n += n;
+    mount->base_n = n;
     return 0;
 }
 

@@ -101,7 +101,8 @@ static int allow_image(struct run *run, const struct plan_mount *root, struct pa
 {
     static const char *const ours[] = {".", "..", "proc", "dev", "run", "sys"};
 
-    for (size_t i = 0; i < root->lower_n; i++) {
+    /* The image's own: nothing a sandbox wrote gets it a rule. */
+    for (size_t i = root->base_n; i < root->lower_n; i++) {
         DIR *dir = opendir(root->lowers[i].path);
         const struct dirent *entry;
 

@@ -83,7 +83,7 @@ static int copy_held(const char *run_dir, struct snapshot_store *store, struct s
 
     for (; !failed && n < snapshot->names.n; n++) {
         fds[n] =
-            openat(dir_fd, snapshot->names.v[n], O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+            openat(dir_fd, snapshot->names.v[n], O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
         if (fds[n] < 0) {
             failed = err_os(err, "opening %s/%s", run_dir, snapshot->names.v[n]);
             break;

@@ -59,8 +59,13 @@ static int make_folder(const struct run *run, int dir_fd, const char *name, unsi
     return 0;
 }
 
+/* The folder itself shows through from below with everything but its mode, which is the upper's. */
 static unsigned layer_mode(const struct plan_mount *mount)
 {
+    struct stat st;
+
+    if (mount->lower_n && lstat(mount->lowers[0].path, &st) == 0)
+        return st.st_mode & 01777;
     return strcmp(mount->source, "tmp") == 0 ? 01777
            : strcmp(mount->target, "/") == 0 ? 0755
                                              : 0700;

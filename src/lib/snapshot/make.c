@@ -62,13 +62,28 @@ int snapshot_begin(struct snapshot_store *store, struct arena *mem, struct snaps
     return 0;
 }
 
+/* A folder gets another parent only from somebody who may write to it, and a sandbox can take that
+ * right from its own: then it is given for the moment. */
+static int move_folder(int from_fd, const char *from, int to_fd, const char *to)
+{
+    struct stat st;
+
+    if (renameat(from_fd, from, to_fd, to) == 0)
+        return 0;
+    if (errno != EACCES || fstatat(from_fd, from, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
+        fchmodat(from_fd, from, (st.st_mode & 07777) | 0700, 0) < 0 ||
+        renameat(from_fd, from, to_fd, to) < 0)
+        return -1;
+    return fchmodat(to_fd, to, st.st_mode & 07777, 0);
+}
+
 int snapshot_move(struct snapshot_store *store, const struct snapshot *snapshot, int dir_fd,
                   const char *from, const char *name, struct err *err)
 {
     char path[128];
 
     (void)snprintf(path, sizeof path, "%.20s/layers/%.64s", snapshot->id, name);
-    if (renameat(dir_fd, from, store->dir_fd, path) < 0)
+    if (move_folder(dir_fd, from, store->dir_fd, path) < 0)
         return err_os(err, "moving the layer %s into a snapshot", name);
     CRASH_POINT("snapshot layer moved");
     return 0;
