@@ -98,7 +98,6 @@ int govern_open(const struct govern_config *config, struct govern **out, struct 
         return -1;
     if (execute_open(config->state_dir, &govern->execute, err) < 0)
         return -1;
-    execute_use(govern->execute, config->spawner);
     if (govern_sweep(govern, err) < 0)
         return -1;
     *out = TAKE(govern);
@@ -459,7 +458,7 @@ static int intend_files(struct govern *govern, const struct request *request, st
 
     if (admit_files(request, run, err) < 0 ||
         execute_kept_state(govern->execute, request->sandbox, &state, err) < 0 ||
-        govern_ready(govern, err) < 0)
+        govern_ready(govern, err) < 0 || execute_claim(govern->execute, run, err) < 0)
         return -1;
     run->verdict = (struct verdict){.kind = VERDICT_ALLOW, .reason = REASON_POLICY_DEFAULT_ALLOW};
     if (state.paused)

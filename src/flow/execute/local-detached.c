@@ -168,6 +168,23 @@ bool detached_outcome(int runs_fd, const char *id, struct outcome *out)
     return true;
 }
 
+void detached_taken(int runs_fd, const char *id, enum reason reason, struct outcome *out)
+{
+    char path[64];
+    struct exec_log log;
+    AUTO_FD int fd = -1;
+
+    *out = (struct outcome){.started = true, .ended = true, .reason = reason, .signal = SIGKILL};
+    out->oom_killed = reason == REASON_LIMIT_MEMORY;
+    (void)snprintf(path, sizeof path, "%.20s/log", id);
+    fd = openat(runs_fd, path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    if (fd < 0 || !read_header(fd, &log))
+        return;
+    out->stdin_bytes = log.stdin_bytes;
+    take_stream(fd, &log, 0, &out->out);
+    take_stream(fd, &log, 1, &out->err);
+}
+
 /* ---- for those who list ---- */
 
 /* Its lock: which sandbox it belongs to, since when, and whether it runs. */

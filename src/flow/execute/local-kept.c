@@ -2,6 +2,7 @@
 #include "flow/execute/kept.h"
 
 #include "lib/base/clock.h"
+#include "lib/base/io.h"
 #include "lib/linux/fd-pass.h"
 
 #include <errno.h>
@@ -60,6 +61,16 @@ static int make_streams(struct local *local, struct err *err)
     return 0;
 }
 
+/* Kept open: whoever clears up behind the sandbox removes its name. */
+static int open_box_lock(struct local *local, struct err *err)
+{
+    char path[RUN_DIR_BYTES + 16];
+
+    (void)snprintf(path, sizeof path, "%s.lock", local->run_dir);
+    local->box_lock_fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    return local->box_lock_fd < 0 ? err_os(err, "opening %s", path) : 0;
+}
+
 int joined_begin(struct execute *execute, struct run *run, struct local *local, struct err *err)
 {
     struct box_message order = {.kind = BOX_STATUS};
@@ -69,7 +80,7 @@ int joined_begin(struct execute *execute, struct run *run, struct local *local, 
     local->state_dir = execute->state_dir;
     if (exec_lock_make(execute, run, local, err) < 0 ||
         kept_open(execute, run->action.sandbox, local->run_dir, err) < 0 ||
-        kept_order(local->run_dir, &order, &answer, err) < 0)
+        open_box_lock(local, err) < 0 || kept_order(local->run_dir, &order, &answer, err) < 0)
         return -1;
     if (answer.status == 1)
         return err_set(err, ERR_CONFLICT, "the sandbox is paused; resume it first");
@@ -101,6 +112,20 @@ int joined_start(struct run *run, struct local *local, struct err *err)
     return failed;
 }
 
+/* A command whose keeper did not get to say how it ended, ended with the sandbox, for its reason;
+ * or the keeper was killed, and the sandbox has none. */
+static bool ended_with_sandbox(struct outcome *outcome, const struct local *local)
+{
+    enum reason reason = reason_in(local->box_lock_fd);
+
+    if (outcome->reason != REASON_SANDBOX_FAILED || reason == REASON_RUN_ABANDONED)
+        return false;
+    outcome->reason = reason;
+    outcome->oom_killed = reason == REASON_LIMIT_MEMORY;
+    outcome->failure = NULL;
+    return true;
+}
+
 /* What the limits of the sandbox as a whole did while the command ran. */
 void joined_end(struct run *run, const struct local *local)
 {
@@ -109,7 +134,7 @@ void joined_end(struct run *run, const struct local *local)
     struct outcome *outcome = &run->outcome;
     struct err gone; /* then its end says why */
 
-    if (kept_order(local->run_dir, &order, &now, &gone) < 0)
+    if (ended_with_sandbox(outcome, local) || kept_order(local->run_dir, &order, &now, &gone) < 0)
         return;
     outcome->oom_killed = now.oom_kills > local->before.oom_kills;
     if (outcome->reason != REASON_NONE)
@@ -122,20 +147,27 @@ void joined_end(struct run *run, const struct local *local)
 
 /* ---- orders ---- */
 
-/* Its lock is free once nothing of it is left. */
-static int wait_until_gone(const char *run_dir, struct err *err)
+/* Its lock is free once its outer process has removed everything, or was killed before it could. */
+static int wait_until_gone(const struct execute *execute, const char *id, struct err *err)
 {
-    char path[RUN_DIR_BYTES + 16];
+    char boxes[RUN_DIR_BYTES];
+    char name[64];
     uint64_t deadline_us = clock_us() + GONE_WAIT_US;
+    AUTO_FD int boxes_fd = -1;
 
-    (void)snprintf(path, sizeof path, "%s.lock", run_dir);
+    (void)snprintf(boxes, sizeof boxes, "%.2000s/boxes", execute->state_dir);
+    (void)snprintf(name, sizeof name, "%.20s.lock", id);
+    boxes_fd = open(boxes, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (boxes_fd < 0)
+        return err_os(err, "opening %s", boxes);
     while (clock_us() < deadline_us) {
-        AUTO_FD int fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+        AUTO_FD int fd = openat(boxes_fd, name, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
 
         if (fd < 0 && errno == ENOENT)
             return 0;
         if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0)
-            return unlink(path) < 0 && errno != ENOENT ? err_os(err, "removing %s", path) : 0;
+            return faccessat(boxes_fd, id, F_OK, 0) < 0 ? dir_remove(boxes_fd, name, err)
+                                                        : run_remove(boxes_fd, id, err);
         (void)poll(NULL, 0, 2);
     }
     return err_set(err, ERR_TIMEOUT, "the sandbox does not end");
@@ -163,7 +195,7 @@ int local_change(struct execute *execute, struct run *run, struct err *err)
             return -1;
         answer = (struct box_message){0};
     }
-    if (destroys && wait_until_gone(run_dir, err) < 0)
+    if (destroys && wait_until_gone(execute, run->action.sandbox, err) < 0)
         return -1;
     run->outcome.started = run->outcome.ended = true;
     run->outcome.cpu_us = answer.cpu_us;

@@ -187,7 +187,7 @@ static int remove_groups(const char *run_id, struct err *err)
     return cgroup_set_remove(&set, REMOVE_WAIT_MS, err);
 }
 
-static int remove_run(int runs_fd, const char *run_id, struct err *err)
+int run_remove(int runs_fd, const char *run_id, struct err *err)
 {
     char lock[64];
 
@@ -250,11 +250,10 @@ static bool is_dead(int runs_fd, const char *lock_name, int *out_fd)
     return true;
 }
 
-/* What outer wrote into the lock of a kept sandbox before it let go. */
-static enum reason reason_in(int lock_fd)
+enum reason reason_in(int lock_fd)
 {
     char text[64];
-    ssize_t n = pread(lock_fd, text, sizeof text - 1, 0);
+    ssize_t n = lock_fd < 0 ? -1 : pread(lock_fd, text, sizeof text - 1, 0);
 
     text[n > 0 ? n : 0] = '\0';
     text[strcspn(text, "\n")] = '\0';
@@ -264,36 +263,74 @@ static enum reason reason_in(int lock_fd)
     return REASON_RUN_ABANDONED;
 }
 
-typedef int dead_visitor(void *context, const struct dead *dead, struct err *err);
+/* ---- clearing up ---- */
+
+struct sweep {
+    const struct execute *execute;
+    int (*on_dead)(void *context, const struct dead *dead, struct err *err);
+    void *context;
+    const char *over; /* a kept sandbox whose lock we hold, because it is over; or NULL */
+};
+
+/* Why a sandbox that a command was detached in is over. Whoever destroys one in order removes its
+ * lock, and nobody else does before its commands have been told about. */
+static enum reason why_over(const struct execute *execute, const char *sandbox)
+{
+    char path[RUN_DIR_BYTES];
+    AUTO_FD int fd = -1;
+
+    (void)snprintf(path, sizeof path, "%.2000s/boxes/%s.lock", execute->state_dir, sandbox);
+    fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    return fd < 0 && errno == ENOENT ? REASON_SANDBOX_DESTROYED : reason_in(fd);
+}
 
 /* A detached command is told about once; what is kept of its output stays as long as its
  * sandbox does. */
-static int sweep_detached(const struct execute *execute, int runs_fd, int lock_fd,
-                          const struct dead *dead, dead_visitor *on_dead, void *context,
-                          bool *stays, struct err *err)
+static int sweep_detached(const struct sweep *sweep, int runs_fd, int lock_fd,
+                          const struct dead *dead, bool *stays, struct err *err)
 {
     struct outcome outcome = {0};
     struct dead told = *dead;
     char sandbox[ID_BYTES];
     bool recorded = false;
+    enum reason why;
 
     *stays = false;
     if (!detached_lock(lock_fd, sandbox, &recorded))
-        return on_dead(context, dead, err);
-    *stays = kept_is_held(execute, sandbox);
+        return sweep->on_dead(sweep->context, dead, err);
+    why = why_over(sweep->execute, sandbox);
+    *stays = why == REASON_RUN_ABANDONED && kept_is_held(sweep->execute, sandbox) &&
+             !(sweep->over && strcmp(sweep->over, sandbox) == 0);
     if (recorded)
         return 0;
     if (detached_outcome(runs_fd, dead->id, &outcome))
         told.outcome = &outcome;
-    if (on_dead(context, &told, err) < 0)
+    else if (why != REASON_RUN_ABANDONED) {
+        detached_taken(runs_fd, dead->id, why, &outcome);
+        told.outcome = &outcome;
+    }
+    if (sweep->on_dead(sweep->context, &told, err) < 0)
         return -1;
     if (*stays && (lseek(lock_fd, 0, SEEK_END) < 0 || dprintf(lock_fd, "recorded\n") < 0))
         return err_os(err, "noting that the end of %s was recorded", dead->id);
     return 0;
 }
 
-static int sweep_one(const struct execute *execute, int runs_fd, const char *lock_name, bool kept,
-                     dead_visitor *on_dead, void *context, struct err *err)
+static int sweep_folder(const struct sweep *sweep, bool kept, struct err *err);
+
+/* The commands that were detached in it first: afterwards nobody knows why it ended. */
+static int sweep_kept(const struct sweep *sweep, const struct dead *dead, struct err *err)
+{
+    struct sweep with_it = *sweep;
+
+    with_it.over = dead->id;
+    if (sweep_folder(&with_it, false, err) < 0)
+        return -1;
+    return sweep->on_dead(sweep->context, dead, err);
+}
+
+static int sweep_one(const struct sweep *sweep, int runs_fd, const char *lock_name, bool kept,
+                     struct err *err)
 {
     struct dead dead = {.kept = kept};
     bool stays = false;
@@ -309,38 +346,36 @@ static int sweep_one(const struct execute *execute, int runs_fd, const char *loc
     /* The receipt comes before the traces go: dying here only repeats the work. */
     dead.id = id;
     dead.reason = reason_in(lock_fd);
-    if (kept ? on_dead(context, &dead, err) < 0
-             : sweep_detached(execute, runs_fd, lock_fd, &dead, on_dead, context, &stays, err) < 0)
+    if (kept ? sweep_kept(sweep, &dead, err) < 0
+             : sweep_detached(sweep, runs_fd, lock_fd, &dead, &stays, err) < 0)
         return -1;
-    return stays ? 0 : remove_run(runs_fd, id, err);
+    return stays ? 0 : run_remove(runs_fd, id, err);
 }
 
-static int sweep_folder(const struct execute *execute, const char *path, bool kept,
-                        dead_visitor *on_dead, void *context, struct err *err)
+static int sweep_folder(const struct sweep *sweep, bool kept, struct err *err)
 {
-    DIR *dir = opendir(path);
+    char path[RUN_DIR_BYTES];
+    DIR *dir;
     const struct dirent *entry;
     int failed = 0;
 
+    (void)snprintf(path, sizeof path, "%.2000s/%s", sweep->execute->state_dir,
+                   kept ? "boxes" : "runs");
+    dir = opendir(path);
     if (!dir)
         return errno == ENOENT ? 0 : err_os(err, "opening %s", path);
     for (unsigned seen = 0; !failed && seen < SWEEP_MAX && (entry = readdir(dir)) != NULL; seen++)
-        failed = sweep_one(execute, dirfd(dir), entry->d_name, kept, on_dead, context, err);
+        failed = sweep_one(sweep, dirfd(dir), entry->d_name, kept, err);
     (void)closedir(dir);
     return failed;
 }
 
-int execute_sweep(struct execute *execute, dead_visitor *on_dead, void *context, struct err *err)
+int execute_sweep(struct execute *execute,
+                  int (*on_dead)(void *context, const struct dead *dead, struct err *err),
+                  void *context, struct err *err)
 {
-    static const char *const folders[] = {"runs", "boxes"};
+    struct sweep sweep = {.execute = execute, .on_dead = on_dead, .context = context};
 
     local_reap(execute);
-    for (size_t i = 0; i < COUNT(folders); i++) {
-        char path[RUN_DIR_BYTES];
-
-        (void)snprintf(path, sizeof path, "%.2000s/%s", execute->state_dir, folders[i]);
-        if (sweep_folder(execute, path, i == 1, on_dead, context, err) < 0)
-            return -1;
-    }
-    return 0;
+    return sweep_folder(&sweep, false, err) < 0 ? -1 : sweep_folder(&sweep, true, err);
 }

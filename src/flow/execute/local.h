@@ -23,15 +23,14 @@ struct local {
     size_t layer_n;
     int execs_fd; /* kept: listening sockets, handed to box */
     int control_fd;
-    bool cleared; /* folder and cgroups are gone: the lock may go, too */
-    bool stays;   /* a kept sandbox that stands: it is not ours to end */
-    bool joined;  /* a command in a kept sandbox: the folder is not ours to remove */
+    bool cleared;    /* folder and cgroups are gone: the lock may go, too */
+    bool stays;      /* a kept sandbox that stands: it is not ours to end */
+    bool joined;     /* a command in a kept sandbox: the folder is not ours to remove */
+    int box_lock_fd; /* joined: where its sandbox says why it ended; -1: not opened */
     const char *state_dir;
     char exec_dir[RUN_DIR_BYTES]; /* joined: what its lock is named after */
-    pid_t outer;                  /* our child; -1: there is none, or a spawner's */
-    bool spawned;                 /* outer is a spawner's child, */
-    int outer_fd;                 /* and this a pidfd of it, or -1 */
-    pid_t inside;                 /* PID 1 as the host sees it */
+    pid_t outer;
+    pid_t inside; /* PID 1 as the host sees it */
     int supervisor_fd;
     int inside_fd;
     int in_fd, out_fd, err_fd; /* our ends of the command's streams */
@@ -67,8 +66,15 @@ int detached_release(struct run *run, struct local *local, struct err *err) MUST
 bool detached_lock(int lock_fd, char sandbox[ID_BYTES], bool *recorded);
 /* How it ended; false: it did not get to say. */
 bool detached_outcome(int runs_fd, const char *id, struct outcome *out);
+/* What its sandbox took with it: killed, for this reason; what is kept of its output is counted. */
+void detached_taken(int runs_fd, const char *id, enum reason reason, struct outcome *out);
+/* What outer wrote into the lock of a kept sandbox; RUN_ABANDONED: nothing. */
+enum reason reason_in(int lock_fd);
 bool kept_is_held(const struct execute *execute, const char *id);
 
+/* Folder, cgroups and lock of one that is over; its lock is ours. runs_fd is the folder it is in.
+ */
+int run_remove(int runs_fd, const char *run_id, struct err *err) MUST_CHECK;
 void run_dir_clear(struct local *local); /* the folder and the cgroups */
 void run_dir_close(struct local *local); /* the lock, last of all */
 void cgroup_name_of(const char *run_id, char out[CGROUP_NAME_BYTES]);
@@ -83,16 +89,8 @@ struct handed {
 int box_plan_seal(struct run *run, struct local *local, struct handed *handed, int *out_fd,
                   struct err *err) MUST_CHECK;
 
-/* local-spawn.c: by a box of its own, or by a spawner. */
-int box_spawn(struct run *run, struct local *local, struct spawner *spawner,
-              struct err *err) MUST_CHECK;
-/* Starts box with these descriptors from 0 on; argument is NULL or its only one. */
-int box_start(const int *fds, size_t n, const char *argument, pid_t *out,
-              struct err *err) MUST_CHECK;
-/* local-spawner.c: asks for a box with these. */
-int spawner_ask(struct spawner *spawner, const int *fds, size_t n, struct err *err) MUST_CHECK;
-/* Waits for the end of a process by its pidfd; false: it did not end in time. */
-bool wait_for_end(int pidfd, uint64_t wait_us);
+/* local-spawn.c */
+int box_spawn(struct run *run, struct local *local, struct err *err) MUST_CHECK;
 
 /* local-observe.c: run->seen from box's report and from what the kernel says of its PID 1. */
 int observe(struct run *run, struct local *local, struct str report, struct err *err) MUST_CHECK;
