@@ -39,8 +39,10 @@ extern char **environ;
 static struct {
     char *dir;
     struct policy *policy;
-    struct govern *govern;
-    struct execute *execute;
+    struct spawner *spawner;
+    struct govern *govern;         /* a box of its own for every sandbox */
+    struct govern *govern_spawner; /* a spawner for all of them */
+    struct execute *execute;       /* with the spawner */
     struct equip *equip;
     size_t samples;
     double seconds;
@@ -85,9 +87,10 @@ static struct request request_for_true(void)
     };
 }
 
-static struct govern *open_govern(void)
+static struct govern *open_govern(struct spawner *spawner)
 {
-    struct govern_config config = {.state_dir = bench.dir, .policy = bench.policy};
+    struct govern_config config = {
+        .state_dir = bench.dir, .policy = bench.policy, .spawner = spawner};
     struct govern *govern = NULL;
     struct err err;
 
@@ -186,6 +189,14 @@ static uint64_t row_governed(void)
     return now_ns() - began;
 }
 
+static uint64_t row_governed_spawner(void)
+{
+    uint64_t began = now_ns();
+
+    run_governed(bench.govern_spawner);
+    return now_ns() - began;
+}
+
 /* Build, park, compare, run, destroy; no policy, no plan, no receipt. */
 static uint64_t row_execute(void)
 {
@@ -237,12 +248,13 @@ static struct {
     bool (*is_there)(void);
     uint64_t *ns;
 } rows[] = {
-    {"posix_spawn",             row_spawn,      always,         NULL},
-    {"governed, two receipts",  row_governed,   always,         NULL},
-    {"plan only",               row_plan,       always,         NULL},
-    {"execute only",            row_execute,    always,         NULL},
-    {"program: floor",          row_floor,      has_floor,      NULL},
-    {"program: bwrap, 1 mount", row_bubblewrap, has_bubblewrap, NULL},
+    {"posix_spawn",             row_spawn,            always,         NULL},
+    {"governed, spawner",       row_governed_spawner, always,         NULL},
+    {"governed, no spawner",    row_governed,         always,         NULL},
+    {"plan only",               row_plan,             always,         NULL},
+    {"execute only, spawner",   row_execute,          always,         NULL},
+    {"program: floor",          row_floor,            has_floor,      NULL},
+    {"program: bwrap, 1 mount", row_bubblewrap,       has_bubblewrap, NULL},
 };
 
 static void measure_rows(void)
@@ -317,7 +329,7 @@ static uint64_t once_governed(struct govern *govern)
 static void *work(void *context)
 {
     struct worker *worker = context;
-    AUTO(govern) struct govern *govern = open_govern();
+    AUTO(govern) struct govern *govern = open_govern(bench.spawner);
 
     (void)pthread_barrier_wait(worker->start);
     if (worker->until_ns)
@@ -379,7 +391,8 @@ static void open_all(const char *where)
 {
     struct err err;
 
-    if (asprintf(&bench.dir, "%s/bench-inprocess-XXXXXX", where) < 0 || !mkdtemp(bench.dir))
+    AUTO_FREE char *full = realpath(where, NULL);
+    if (!full || asprintf(&bench.dir, "%s/bench-inprocess-XXXXXX", full) < 0 || !mkdtemp(bench.dir))
         give_up("cannot make a folder in", where);
     if (program_beside("floor", bench.floor, sizeof bench.floor, &err) < 0)
         bench.floor[0] = '\0';
@@ -387,7 +400,11 @@ static void open_all(const char *where)
         execute_open(bench.dir, &bench.execute, &err) < 0 ||
         equip_open(bench.dir, NULL, &bench.equip, &err) < 0)
         give_up("opening", err.text);
-    bench.govern = open_govern();
+    if (spawner_open(&bench.spawner, &err) < 0)
+        give_up("starting a spawner", err.text);
+    execute_use(bench.execute, bench.spawner);
+    bench.govern = open_govern(NULL);
+    bench.govern_spawner = open_govern(bench.spawner);
 }
 
 static void close_all(void)
@@ -395,6 +412,8 @@ static void close_all(void)
     struct err err;
 
     govern_free(bench.govern);
+    govern_free(bench.govern_spawner);
+    spawner_free(bench.spawner);
     equip_free(bench.equip);
     execute_free(bench.execute);
     policy_free(bench.policy);

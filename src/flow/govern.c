@@ -98,6 +98,7 @@ int govern_open(const struct govern_config *config, struct govern **out, struct 
         return -1;
     if (execute_open(config->state_dir, &govern->execute, err) < 0)
         return -1;
+    execute_use(govern->execute, config->spawner);
     if (govern_sweep(govern, err) < 0)
         return -1;
     *out = TAKE(govern);

@@ -68,13 +68,15 @@ static int say_ready(int fd, struct err *err)
     return 0;
 }
 
-static NORETURN void be_inside(struct box *box)
+void be_inside(struct box *box)
 {
     struct box_message failed = {.kind = BOX_FAILED};
     struct err err;
 
     (void)close(BOX_FD_SUPERVISOR);
     (void)close(BOX_FD_LOCK);
+    if (box->spawner_fd >= 0)
+        (void)close(box->spawner_fd);
     if (box->plan->control_fd >= 0)
         (void)close(box->plan->control_fd);
     if (steps_run(box, &err) == 0 && report_send(box, &err) == 0 &&
@@ -95,6 +97,15 @@ static int clone_inside(struct outer *outer, struct err *err)
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sync) < 0)
         return err_os(err, "making a socket to the sandbox");
     outer->box->groups = outer->box->plan->cgroup_name ? &outer->groups : NULL;
+    if (outer->box->prepared) {
+        int failed;
+
+        outer->box->sync_fd = sync[1];
+        failed = enter_template(outer->box, request.cgroup_fd, &outer->pid, &outer->pidfd, err);
+        (void)close(sync[1]);
+        outer->box->sync_fd = sync[0];
+        return failed;
+    }
     outer->pid = sys_clone(&request, &outer->pidfd);
     if (outer->pid == 0) {
         (void)close(sync[0]);
@@ -118,20 +129,32 @@ static void let_go(struct box *box)
             (void)close(box->tree_fds[i]);
 }
 
+/* Our caller is not our parent then, and has no other way to hold on to us. */
+static int send_placed(const struct box_message *placed, struct err *err)
+{
+    AUTO_FD int self_fd = pidfd_open(getpid(), 0);
+
+    if (self_fd < 0)
+        return err_os(err, "opening ourselves");
+    return fds_send(BOX_FD_SUPERVISOR, placed, sizeof *placed, &self_fd, 1, err);
+}
+
 static int place(struct outer *outer, struct err *err)
 {
     const struct box_plan *plan = outer->box->plan;
     struct box_message placed = {.kind = BOX_PLACED, .pid = outer->pid};
     uint32_t host_uid = box_lacks("foreign id") ? 0 : plan->host_uid;
 
-    if (idmap_write(outer->pid, plan->inside_uid, host_uid, plan->inside_gid, plan->host_gid,
-                    !plan->started_by_root, err) < 0 ||
-        say_ready(outer->box->sync_fd, err) < 0)
+    if (!outer->box->prepared &&
+        (idmap_write(outer->pid, plan->inside_uid, host_uid, plan->inside_gid, plan->host_gid,
+                     !plan->started_by_root, err) < 0 ||
+         say_ready(outer->box->sync_fd, err) < 0))
         return -1;
     if (fd_receive(outer->box->sync_fd, &outer->watch.proc_fd, err) < 0 ||
         fd_receive(outer->box->sync_fd, &outer->watch.shm_fd, err) < 0)
         return -1;
-    return message_send(BOX_FD_SUPERVISOR, &placed, err);
+    return outer->box->spawner_fd >= 0 ? send_placed(&placed, err)
+                                       : message_send(BOX_FD_SUPERVISOR, &placed, err);
 }
 
 static void end_inside(const struct outer *outer)
@@ -223,14 +246,18 @@ static void supervise(struct outer *outer)
         {.fd = outer->box->plan->control_fd, .events = POLLIN},
         {.fd = outer->box->sync_fd,          .events = POLLIN},
         {.fd = -1,                           .events = POLLIN},
+        {.fd = outer->box->spawner_fd,       .events = POLLIN},
     };
     const struct hold hold = {outer->box, &outer->life, &outer->watch, &outer->groups};
+    /* Whoever wakes us makes us look soon, but not at once: mostly it is the end. */
+    uint64_t next_us = clock_us() + WATCH_PAUSE_MS * 1000U;
+    bool woken = false;
 
     for (;;) {
         int n;
 
         polled[4].fd = outer->life.hold_fd;
-        n = poll(polled, COUNT(polled), pause_ms(outer));
+        n = poll(polled, COUNT(polled), woken ? WATCH_PAUSE_MS : pause_ms(outer));
 
         if (n > 0 && polled[0].revents)
             return;
@@ -249,14 +276,20 @@ static void supervise(struct outer *outer)
         if (n > 0 && polled[2].revents)
             outer->reason = control_answer(outer->box, &outer->life, &outer->watch, &outer->groups,
                                            outer->pid, outer->reason);
-        if (outer->reason == REASON_SANDBOX_DESTROYED)
+        if (n > 0 && polled[5].revents && outer->reason == REASON_NONE)
+            outer->reason = REASON_SANDBOX_FAILED; /* a spawner takes its boxes with it */
+        if (outer->reason == REASON_SANDBOX_DESTROYED || polled[5].revents)
             end_for_reason(outer);
         if (outer->life.heir_fd >= 0)
             leave(outer, &hold);
         else if (outer->life.hold_fd >= 0 &&
                  ((n > 0 && polled[4].revents) || clock_us() >= outer->life.hold_until_us))
             hold_end(&hold);
-        look_after(outer);
+        woken = n != 0 && clock_us() < next_us;
+        if (!woken) {
+            look_after(outer);
+            next_us = clock_us() + WATCH_PAUSE_MS * 1000U;
+        }
     }
 }
 

@@ -255,7 +255,8 @@ static int open_sources(struct box *box, bool early, bool overlays, struct err *
         const struct box_mount *mount = mount_at(box, i);
         bool handed_over = box->plan->started_by_root && mount->fd >= 0;
 
-        if (!has_source(mount) || handed_over != early || (mount->lower_n > 0) != overlays)
+        if (!has_source(mount) || handed_over != early || (mount->lower_n > 0) != overlays ||
+            (box->prepared && root_is_shared(mount)))
             continue;
         if ((overlays ? open_overlay(box, i, err) : open_source(box, i, err)) < 0)
             return -1;
@@ -468,6 +469,8 @@ static int attach(struct box *box, int root_fd, uint32_t i, struct err *err)
     int failed = 0;
 
     box->tree_fds[i] = -1;
+    if (box->prepared && root_is_shared(mount))
+        return 0; /* came with the template */
     switch ((enum mount_kind)mount->kind) {
     case MOUNT_SYMLINK:
         return make_link(root_fd, target, plan_text(box->plan, mount->source), err);
@@ -479,7 +482,7 @@ static int attach(struct box *box, int root_fd, uint32_t i, struct err *err)
         failed = mount_tmpfs(mount, &tree, err);
         break;
     case MOUNT_PROC:
-        failed = mount_proc(&tree, err);
+        failed = tree >= 0 ? 0 : mount_proc(&tree, err);
         break;
     case MOUNT_DEVPTS:
         failed = mount_devpts(&tree, err);
@@ -639,9 +642,115 @@ static int seal_all(const struct box *box, struct err *err)
     return root_is_layered(box->plan) ? 0 : make_readonly("/", err);
 }
 
+/* ---- templates ---- */
+
+bool root_is_shared(const struct box_mount *mount)
+{
+    switch ((enum mount_kind)mount->kind) {
+    case MOUNT_BIND:
+    case MOUNT_NESTED:
+        return !mount->own;
+    case MOUNT_SYMLINK:
+    case MOUNT_FOLDER:
+    case MOUNT_FILE:
+        return true;
+    case MOUNT_TMPFS:
+        return !mount->writable;
+    case MOUNT_LAYER:
+    case MOUNT_PROC:
+    case MOUNT_DEVPTS:
+    case MOUNT_READONLY:
+    case MOUNT_MASK:
+    case MOUNT_PROTECTED:
+        return false;
+    }
+    return false;
+}
+
+/* Images are layered by each sandbox itself. */
+bool root_has_template(const struct box_plan *plan)
+{
+    return !has_overlays(plan);
+}
+
+int root_open_proc(struct box *box, struct err *err)
+{
+    for (uint32_t i = 0; i < box->plan->mount_n; i++)
+        if (mount_at(box, i)->kind == MOUNT_PROC && box->tree_fds[i] < 0 &&
+            mount_proc(&box->tree_fds[i], err) < 0)
+            return -1;
+    return 0;
+}
+
+/* What is each sandbox's own has its place made here: a template is read-only afterwards. */
+static int attach_shared(struct box *box, int root_fd, uint32_t i, struct err *err)
+{
+    const struct box_mount *mount = mount_at(box, i);
+    const char *target = plan_text(box->plan, mount->target);
+    AUTO_FD int target_fd = -1;
+
+    if (root_is_shared(mount))
+        return attach(box, root_fd, i, err);
+    switch ((enum mount_kind)mount->kind) {
+    case MOUNT_READONLY:
+    case MOUNT_MASK:
+    case MOUNT_PROTECTED:
+    case MOUNT_NESTED:
+        return 0;
+    case MOUNT_PROC:
+    case MOUNT_BIND:
+    case MOUNT_LAYER:
+    case MOUNT_DEVPTS:
+    case MOUNT_TMPFS:
+    case MOUNT_SYMLINK:
+    case MOUNT_FOLDER:
+    case MOUNT_FILE:
+        return make_target(root_fd, mount, target, &target_fd, err);
+    }
+    return 0;
+}
+
+static int open_shared_sources(struct box *box, struct err *err)
+{
+    for (uint32_t i = 0; i < box->plan->mount_n; i++)
+        if (has_source(mount_at(box, i)) && root_is_shared(mount_at(box, i)) &&
+            open_source(box, i, err) < 0)
+            return -1;
+    return 0;
+}
+
+int root_build_template(struct box *box, struct err *err)
+{
+    AUTO_FD int root_fd = -1;
+
+    if (separate_mounts(err) < 0 || open_shared_sources(box, err) < 0 ||
+        stage_root(box, &root_fd, err) < 0)
+        return -1;
+    for (uint32_t i = 0; i < box->plan->mount_n; i++)
+        if (attach_shared(box, root_fd, i, err) < 0)
+            return -1;
+    return enter_root(root_fd, err) < 0 ? -1 : seal_all(box, err);
+}
+
+/* The root is a copy of the template's: only what is ours is missing. */
+static int complete_root(struct box *box, struct err *err)
+{
+    AUTO_FD int root_fd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+    if (root_fd < 0)
+        return err_os(err, "opening the root");
+    for (uint32_t i = 0; i < box->plan->mount_n; i++)
+        if (attach(box, root_fd, i, err) < 0)
+            return -1;
+    return mask_all(box, err) < 0 ? -1 : protect_all(box, err);
+}
+
 int root_build(struct box *box, struct err *err)
 {
     AUTO_FD int root_fd = -1;
+
+    if (box->prepared)
+        return complete_root(box, err);
 
     if (separate_mounts(err) < 0 || root_open_sources(box, false, err) < 0)
         return -1;

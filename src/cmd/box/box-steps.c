@@ -41,8 +41,8 @@ static int enter_groups(struct box *box, struct err *err)
 {
     enum cgroup_join which;
 
-    if (!box->groups)
-        return 0;
+    if (!box->groups || box->prepared)
+        return 0; /* there are none, or we were made in them */
     which = cgroup_set_v2_fd(box->groups) >= 0 ? CGROUP_JOIN_V1 : CGROUP_JOIN_ALL;
     if (cgroup_set_enter(box->groups, which, err) < 0)
         return -1;
@@ -52,11 +52,11 @@ static int enter_groups(struct box *box, struct err *err)
 
 /* Our ids exist once the maps are written. Capabilities must survive the change of user, because
  * the mounts need them; the exec of the command could not bring any back. */
-static int become_user(struct box *box, struct err *err)
+int become_user(struct box *box, struct err *err)
 {
     const struct box_plan *plan = box->plan;
 
-    if (wait_for(box, "the id maps", err) < 0)
+    if (!box->prepared && wait_for(box, "the id maps", err) < 0)
         return -1;
     if (prctl(PR_SET_SECUREBITS, SECBIT_NO_SETUID_FIXUP | SECBIT_KEEP_CAPS, 0, 0, 0) < 0)
         return err_os(err, "keeping capabilities over the change of user");
@@ -78,6 +78,26 @@ static int tie_to_parent(struct box *box, struct err *err)
     if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
         return err_os(err, "closing our memory to others");
     return 0;
+}
+
+/* Out of a template we are in the user namespace all sandboxes of its spawner begin in, and have
+ * its rights over the mounts. One of our own gives up those, and counts processes for us alone:
+ * it comes before the limits, which would otherwise hold for the others, too. Its maps are files
+ * of our own /proc, ours only as long as we are dumpable. */
+static int enter_userns(struct box *box, struct err *err)
+{
+    const struct box_plan *plan = box->plan;
+
+    if (!box->prepared)
+        return 0;
+    if (unshare(CLONE_NEWUSER) < 0)
+        return err_os(err, "entering a user namespace");
+    if (prctl(PR_SET_DUMPABLE, 1, 0, 0, 0) < 0)
+        return err_os(err, "opening our id maps");
+    if (idmap_write(1, plan->inside_uid, plan->inside_uid, plan->inside_gid, plan->inside_gid, 1,
+                    err) < 0)
+        return -1;
+    return tie_to_parent(box, err);
 }
 
 static int name_host(struct box *box, struct err *err)
@@ -224,6 +244,7 @@ static int load_seccomp(struct box *box, struct err *err)
  *  - then the user: files we make must belong to somebody the maps know, and the tie to the
  *    supervisor would not survive the change;
  *  - the root is built while we still have CAP_SYS_ADMIN in our own namespaces;
+ *  - a user namespace of our own, where we begin in a template's, follows the last mount;
  *  - resource limits come after the mounts, which a file size limit could hinder;
  *  - the working directory is opened with a call the seccomp filter does not let through;
  *  - capabilities go after the last mount;
@@ -234,6 +255,7 @@ static const struct {
     const char *name;
     int (*run)(struct box *box, struct err *err);
 } steps[] = {
+    {"template",          enter_mounts         },
     {"group membership",  enter_groups         },
     {"cgroup namespace",  enter_cgroupns       },
     {"user",              become_user          },
@@ -242,6 +264,7 @@ static const struct {
     {"network",           close_network        },
     {"root filesystem",   root_build           },
     {"supervision",       show_processes       },
+    {"user namespace",    enter_userns         },
     {"resource limits",   set_rlimits          },
     {"processors",        stay_on_processors   },
     {"working directory", enter_workdir        },

@@ -30,11 +30,23 @@ static inline bool box_lacks(const char *wall)
 
 struct cgroup_set;
 
+/* What a spawner has prepared: a user namespace with the sandbox's ids, and two mount namespaces
+ * of it. */
+struct template
+{
+    int user_fd;
+    int host_fd;  /* sees what this machine sees: sources are opened there */
+    int mount_fd; /* the root of a sandbox, but for what is each one's own */
+};
+
 struct box {
     const struct box_plan *plan;
     struct cgroup_set *groups;    /* made by outer, entered by inside; NULL: none */
     int sync_fd;                  /* between outer and inside: one byte per thing that is ready */
     int tree_fds[BOX_MOUNTS_MAX]; /* detached mounts, or -1 */
+    bool prepared;                /* begin with the template; else there is none */
+    struct template template;
+    int spawner_fd; /* a pidfd of the spawner that made us, or -1 */
 };
 
 /* box-plan.c */
@@ -45,9 +57,27 @@ const void *plan_array(const struct box_plan *plan, uint32_t at);
 /* box-root.c: sources are opened where they can still be seen, by whoever may see them. */
 int root_open_sources(struct box *box, bool before_namespaces, struct err *err) MUST_CHECK;
 int root_build(struct box *box, struct err *err) MUST_CHECK;
+/* For a template: all of the root that sandboxes of the same plan can share, read-only, and the
+ * places for the rest. */
+int root_build_template(struct box *box, struct err *err) MUST_CHECK;
+/* The /proc of our PID namespace, as a detached mount. */
+int root_open_proc(struct box *box, struct err *err) MUST_CHECK;
+/* Whether a mount is part of a template. */
+bool root_is_shared(const struct box_mount *mount);
+bool root_has_template(const struct box_plan *plan);
 
 /* box-steps.c: all walls, in order. */
 int steps_run(struct box *box, struct err *err) MUST_CHECK;
+int become_user(struct box *box, struct err *err) MUST_CHECK;
+
+/* box-spawner.c: makes boxes for one owner until the owner is gone. */
+int spawner_run(void);
+
+/* box-template.c: the template of a plan, made at first sight. */
+struct templates;
+struct templates *templates_new(void);
+int templates_find(struct templates *templates, const struct box_plan *plan,
+                   const struct template **out, struct err *err) MUST_CHECK;
 
 /* box-report.c: what can be seen from inside once the walls stand. */
 int report_send(const struct box *box, struct err *err) MUST_CHECK;
@@ -83,6 +113,12 @@ void leftovers_end(void); /* all children of this process and theirs */
 
 /* box-detached.c: a command whose keeper needs no caller; fds are its socket, log and lock. */
 int detached_run(const struct box_plan *plan, const int fds[3], struct err *err) MUST_CHECK;
+
+/* box-enter.c: PID 1 out of a template; it is a child of ours, *pidfd is of it. */
+int enter_template(struct box *box, int cgroup_fd, pid_t *pid, int *pidfd,
+                   struct err *err) MUST_CHECK;
+int enter_mounts(struct box *box, struct err *err) MUST_CHECK;
+NORETURN void be_inside(struct box *box);
 
 /* box-outer.c: the life of the outer process; returns when nothing of the run is left. */
 int outer_run(struct box *box, struct err *err) MUST_CHECK;

@@ -5,9 +5,9 @@
 #include <stdio.h>
 #include <unistd.h>
 
-int main(void)
+int main(int argc, char **argv)
 {
-    struct box box = {.sync_fd = -1};
+    struct box box = {.sync_fd = -1, .spawner_fd = -1};
     struct box_message failed = {.kind = BOX_FAILED};
     struct err err;
 
@@ -18,6 +18,8 @@ int main(void)
         (void)fprintf(stderr, "box is started by brig, not by hand\n");
         return 64;
     }
+    if (argc == 2 && strcmp(argv[1], "spawner") == 0)
+        return spawner_run();
     if (plan_open(BOX_FD_PLAN, &box.plan, &err) == 0)
         return outer_run(&box, &err) < 0 ? 1 : 0;
     failed.err = err;

@@ -9,8 +9,10 @@
 #include <fcntl.h>
 #include <grp.h>
 #include <linux/audit.h>
+#include <linux/capability.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <sched.h>
 #include <signal.h>
 #include <stddef.h>
 #include <sys/prctl.h>
@@ -47,6 +49,28 @@ int become(uid_t uid, gid_t gid, struct err *err)
     /* After the change of user, which takes it away. */
     if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0)
         return err_os(err, "binding our life to brig's");
+    return 0;
+}
+
+/* The capability counts for files whose owner and group the namespace knows. Of all that a new
+ * namespace gives, only this one is kept. */
+int open_own_files(uid_t uid, gid_t gid, struct err *err)
+{
+    struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+    struct __user_cap_data_struct kept[2] = {{0}};
+
+    if (geteuid() == 0)
+        return err_set(err, ERR_INTERNAL, "trees are not read as root");
+    /* Who has changed its user finds its files in /proc closed until it says otherwise. */
+    if (prctl(PR_SET_DUMPABLE, 1, 0, 0, 0) < 0)
+        return err_os(err, "opening our own files in /proc");
+    if (unshare(CLONE_NEWUSER) < 0)
+        return err_os(err, "making a user namespace, which reading a sandbox's files needs");
+    if (idmap_write(getpid(), uid, uid, gid, gid, 1, err) < 0)
+        return err_in(err, "naming the user of a sandbox's files");
+    kept[0].effective = kept[0].permitted = 1U << CAP_DAC_READ_SEARCH;
+    if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0 || syscall(SYS_capset, &header, kept) < 0)
+        return err_os(err, "giving up what a user namespace gives");
     return 0;
 }
 
@@ -98,7 +122,7 @@ static const char *const readable[] = {
     "/etc/ld.so.cache",
 };
 
-static int wall_files(int content_fd, struct err *err)
+static int wall_files(const struct job *job, const struct walls *walls, struct err *err)
 {
     /* A whiteout of overlayfs is a character device 0/0, the only one an ordinary user can make. */
     const uint64_t rights = LANDLOCK_READ | LANDLOCK_WRITE | LANDLOCK_MAKE_CHAR;
@@ -110,8 +134,12 @@ static int wall_files(int content_fd, struct err *err)
                        "this kernel has no Landlock to confine the reading of images with; boot "
                        "with lsm=landlock,… or use \"host\"");
     if (landlock_open(abi, &ruleset, err) < 0 ||
-        landlock_allow(ruleset, abi, content_fd, rights, err) < 0)
+        landlock_allow(ruleset, abi, job->content_fd, rights, err) < 0)
         return -1;
+    for (size_t i = 0; i < job->tree_n; i++)
+        if (landlock_allow(ruleset, abi, job->trees[i].fd,
+                           walls->write_trees ? rights : LANDLOCK_READ, err) < 0)
+            return -1;
     for (size_t i = 0; i < COUNT(readable); i++) {
         AUTO_FD int fd = open(readable[i], O_PATH | O_CLOEXEC);
 
@@ -169,11 +197,15 @@ static const int refused[] = {
     SYS_setdomainname,
 };
 
+/* Only a registry needs these. */
+static const int refused_without_network[] = {SYS_socket, SYS_connect, SYS_bind, SYS_listen};
+
 #define REFUSE(number) (SECCOMP_RET_ERRNO | ((number)&SECCOMP_RET_DATA))
 
-static int wall_calls(struct err *err)
+static int wall_calls(bool network, struct err *err)
 {
-    struct sock_filter filter[COUNT(refused) + 8];
+    struct sock_filter filter[COUNT(refused) + COUNT(refused_without_network) + 8];
+    size_t more = network ? 0 : COUNT(refused_without_network), count = COUNT(refused) + more;
     size_t n = 0;
 
     filter[n++] =
@@ -184,18 +216,21 @@ static int wall_calls(struct err *err)
         (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr));
     /* Numbers of the x32 ABI and beyond anything known. */
     filter[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, 0x40000000U,
-                                               (unsigned char)COUNT(refused) + 1, 0);
-    for (size_t i = 0; i < COUNT(refused); i++)
-        filter[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (unsigned)refused[i],
-                                                   (unsigned char)(COUNT(refused) - i), 0);
+                                               (unsigned char)(count + 1), 0);
+    for (size_t i = 0; i < count; i++) {
+        int call = i < more ? refused_without_network[i] : refused[i - more];
+
+        filter[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (unsigned)call,
+                                                   (unsigned char)(count - i), 0);
+    }
     filter[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
     filter[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, REFUSE(EPERM));
     return seccomp_load(filter, n, err);
 }
 
-int confine(int content_fd, struct err *err)
+int confine(const struct job *job, const struct walls *walls, struct err *err)
 {
-    if (set_limits(err) < 0 || no_new_privs(err) < 0 || wall_files(content_fd, err) < 0)
+    if (set_limits(err) < 0 || no_new_privs(err) < 0 || wall_files(job, walls, err) < 0)
         return -1;
-    return wall_calls(err);
+    return wall_calls(walls->network, err);
 }

@@ -20,11 +20,13 @@
 #define OPAQUE ".wh..wh..opq"
 #define OPAQUE_XATTR "user.overlay.opaque"
 #define TIMES_MAX (128 * MIB)
+#define MODE_IS_SET ((mode_t)-1)
 #define BENEATH (RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_XDEV)
 
 struct folder_time {
     struct folder_time *next;
     struct timespec time;
+    mode_t mode; /* to set with it, or MODE_IS_SET */
     char path[];
 };
 
@@ -117,7 +119,7 @@ static int step_down(int at, const char *name, mode_t mode, int *out, bool *made
     return 0;
 }
 
-static int remember_time(struct extractor *x, struct str path, struct timespec time,
+static int remember_time(struct extractor *x, struct str path, struct timespec time, mode_t mode,
                          struct err *err)
 {
     struct folder_time *item;
@@ -126,6 +128,7 @@ static int remember_time(struct extractor *x, struct str path, struct timespec t
         return err_set(err, ERR_LIMIT, "too many folders");
     item = arena_alloc(&x->times_mem, sizeof *item + path.n + 1);
     item->time = time;
+    item->mode = mode;
     memcpy(item->path, path.p, path.n);
     /* In the order of the entries, so that the last one about a folder counts. */
     *(x->last_time ? &x->last_time->next : &x->times) = item;
@@ -154,7 +157,7 @@ static int walk_down(struct extractor *x, const char *path, int *out, struct err
         (void)close(at);
         at = next;
         if (made && remember_time(x, (struct str){path, (size_t)(part.p + part.n - path)},
-                                  (struct timespec){0, 0}, err) < 0)
+                                  (struct timespec){0, 0}, MODE_IS_SET, err) < 0)
             return -1;
     }
     *out = TAKE_FD(at);
@@ -288,7 +291,8 @@ static int place_file(struct extractor *x, struct archive *archive, struct archi
         return err_os(err, "writing");
     if (set_xattrs(fd, entry, err) < 0)
         return -1;
-    if (fchmod(fd, (archive_entry_perm(entry) & 0777) | 0400) < 0 || futimens(fd, times) < 0)
+    if (fchmod(fd, (archive_entry_perm(entry) & 0777) | (x->exact_modes ? 0 : 0400)) < 0 ||
+        futimens(fd, times) < 0)
         return err_os(err, "finishing");
     return 0;
 }
@@ -315,7 +319,8 @@ static int place_folder(struct extractor *x, struct archive_entry *entry, int pa
         return -1;
     if (fchmod(fd, (archive_entry_perm(entry) & 01777) | 0700) < 0)
         return err_os(err, "setting the mode of a folder");
-    return remember_time(x, str_of(path), entry_time(entry), err);
+    return remember_time(x, str_of(path), entry_time(entry),
+                         x->exact_modes ? archive_entry_perm(entry) & 01777 : MODE_IS_SET, err);
 }
 
 static int place_symlink(struct archive_entry *entry, int parent_fd, const char *name,
@@ -390,9 +395,10 @@ static int place_mark(struct extractor *x, int parent_fd, const char *folder, co
                       struct err *err)
 {
     if (strcmp(name, OPAQUE) == 0)
-        return *folder ? make_opaque(parent_fd, err)
-                       : err_set(err, ERR_INVALID,
-                                 "hides all layers below; such an image is built wrongly");
+        return *folder || x->root_may_hide
+                   ? make_opaque(parent_fd, err)
+                   : err_set(err, ERR_INVALID,
+                             "hides all layers below; such an image is built wrongly");
     /* Other names that begin so are notes of a storage driver to itself. */
     if (strncmp(name, WHITEOUT_META, strlen(WHITEOUT_META)) == 0) {
         x->left_out++;
@@ -510,6 +516,8 @@ int extract_times(struct extractor *x, struct err *err)
             continue; /* replaced by a later entry */
         if (futimens(fd, times) < 0)
             return err_os(err, "setting the time of a folder");
+        if (item->mode != MODE_IS_SET && fchmod(fd, item->mode) < 0)
+            return err_os(err, "setting the mode of a folder");
     }
     return 0;
 }

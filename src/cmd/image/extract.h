@@ -16,10 +16,23 @@
 struct archive;
 struct archive_entry;
 
+/* Who takes the entries of a layer. */
+struct placer {
+    int (*place)(void *context, struct archive *archive, struct archive_entry *entry,
+                 struct err *err);
+    void *context;
+};
+
+/* Reads a layer, compressed or not, to its end; *diff_id is that of everything read. */
+int unpack_to(struct job *job, int blob_fd, uint64_t blob_bytes, const struct placer *placer,
+              struct hash *diff_id, struct err *err) MUST_CHECK;
+
 struct extractor {
     struct job *job;
     int root_fd;
     bool skip_devices;
+    bool exact_modes;   /* also those that close a file to its owner */
+    bool root_may_hide; /* what lies below the root: it is not the root of all */
     uint64_t entries;
     uint64_t bytes;
     uint64_t left_out;

@@ -233,7 +233,7 @@ static int import_layout(struct job *job, struct source *source, struct str inde
             image_document_kind(buf_str(&text), chosen.media_type, &kind, err) < 0)
             return -1;
         if (kind == IMAGE_DOCUMENT_MANIFEST)
-            return assemble(job, source, chosen.digest, err);
+            return source->use(job, source, chosen.digest, err);
         (void)strcpy(source->index, chosen.digest);
         if (image_layout_choose(&job->mem, buf_str(&text), architecture, &chosen, &name, err) < 0)
             return -1;
@@ -305,15 +305,14 @@ static int import_docker(struct stage *stage, struct source *source, const struc
     if (json_canonical(root, &made, err) < 0 ||
         blob_put(stage->job, buf_str(&made), digest, err) < 0)
         return -1;
-    return assemble(stage->job, source, digest, err);
+    return source->use(stage->job, source, digest, err);
 }
 
 /* ---- which of them ---- */
 
-static int import_tar(struct stage *stage, struct err *err)
+static int import_tar(struct stage *stage, struct source *source, struct err *err)
 {
     AUTO_BUF struct buf text = BUF(IMAGE_DOCUMENT_MAX);
-    struct source source = {.fetch = fetch_staged, .context = stage};
     const struct staged *index, *list;
 
     if (open_tar(stage, err) < 0 || stage_all(stage, err) < 0)
@@ -326,10 +325,10 @@ static int import_tar(struct stage *stage, struct err *err)
                            IMAGE_DOCUMENT_MAX);
         return blob_read(stage->job, index->digest, &text, err) < 0
                    ? -1
-                   : import_layout(stage->job, &source, buf_str(&text), err);
+                   : import_layout(stage->job, source, buf_str(&text), err);
     }
     if (list)
-        return import_docker(stage, &source, list, err);
+        return import_docker(stage, source, list, err);
     return err_set(err, ERR_INVALID,
                    "neither an OCI layout (oci-layout, index.json) nor what \"docker save\" "
                    "writes (manifest.json)");
@@ -338,7 +337,7 @@ static int import_tar(struct stage *stage, struct err *err)
 static int import_folder(struct job *job, struct err *err)
 {
     AUTO_BUF struct buf text = BUF(IMAGE_DOCUMENT_MAX);
-    struct source source = {.fetch = fetch_from_folder, .context = job};
+    struct source source = {.fetch = fetch_from_folder, .use = assemble, .context = job};
     char digest[HASH_TEXT_BYTES];
     AUTO_FD int layout = -1;
     AUTO_FD int index = -1;
@@ -352,16 +351,24 @@ static int import_folder(struct job *job, struct err *err)
     return import_layout(job, &source, buf_str(&text), err);
 }
 
-int run_import(struct job *job, struct err *err)
+int import_archive(struct job *job,
+                   int (*use)(struct job *job, struct source *source, const char *manifest,
+                              struct err *err),
+                   struct err *err)
 {
     struct stage stage = {.job = job};
+    struct source source = {.fetch = fetch_staged, .use = use, .context = &stage};
     int failed;
 
-    if (request_flag(job, "folder"))
-        return import_folder(job, err);
     stage.files = arena_array(&job->mem, struct staged, IMAGE_SOURCE_FILES_MAX + 1);
-    failed = import_tar(&stage, err);
+    failed = import_tar(&stage, &source, err);
     if (stage.tar)
         (void)archive_read_free(stage.tar);
     return failed;
+}
+
+int run_import(struct job *job, struct err *err)
+{
+    return request_flag(job, "folder") ? import_folder(job, err)
+                                       : import_archive(job, assemble, err);
 }

@@ -14,16 +14,30 @@
 #include <string.h>
 #include <sys/stat.h>
 
-static const struct {
+static const struct request {
     const char *name;
     int (*run)(struct job *job, struct err *err);
+    struct walls walls;
 } requests[] = {
-    {"pull",   run_pull  },
-    {"import", run_import},
-    {"export", run_export},
-    {"verify", run_verify},
-    {"sweep",  run_sweep },
+    {"pull",   run_pull,   {.network = true}    },
+    {"import", run_import, {0}                  },
+    {"export", run_export, {0}                  },
+    {"verify", run_verify, {0}                  },
+    {"sweep",  run_sweep,  {0}                  },
+    {"pack",   run_pack,   {0}                  },
+    {"unpack", run_unpack, {.write_trees = true}},
+    {"hash",   run_hash,   {0}                  },
 };
+
+static const struct request *find_request(struct job *job)
+{
+    const char *name = request_text(job, "do");
+
+    for (size_t i = 0; name && i < COUNT(requests); i++)
+        if (strcmp(requests[i].name, name) == 0)
+            return &requests[i];
+    return NULL;
+}
 
 static int read_request(struct job *job, struct err *err)
 {
@@ -33,6 +47,26 @@ static int read_request(struct job *job, struct err *err)
     if (read_all(IMAGE_FD_REQUEST, &text, err) < 0)
         return -1;
     return json_parse(&job->mem, buf_str(&text), &job->request, &where, err);
+}
+
+/* The descriptors are there by their numbers; the request says where each belongs. */
+static int read_trees(struct job *job, struct err *err)
+{
+    const struct json *list = json_get(job->request, "trees");
+
+    if (!list)
+        return 0;
+    if (list->n > IMAGE_TREES_MAX)
+        return err_set(err, ERR_INTERNAL, "too many folders");
+    json_each(item, list)
+    {
+        job->trees[job->tree_n] = (struct image_tree){
+            .fd = IMAGE_FD_TREES + (int)job->tree_n,
+            .prefix = arena_text(&job->mem, item->text),
+        };
+        job->tree_n++;
+    }
+    return 0;
 }
 
 static int open_folder(int at, const char *name, int *out, struct err *err)
@@ -47,7 +81,6 @@ static int open_store(struct job *job, struct err *err)
 {
     AUTO_FD int blobs = -1;
 
-    job->content_fd = IMAGE_FD_CONTENT;
     if (open_folder(job->content_fd, "blobs", &blobs, err) < 0 ||
         open_folder(blobs, "sha256", &job->blobs_fd, err) < 0 ||
         open_folder(job->content_fd, "layers", &job->layers_fd, err) < 0)
@@ -55,12 +88,26 @@ static int open_store(struct job *job, struct err *err)
     return open_folder(job->content_fd, "temp", &job->temp_fd, err);
 }
 
+/* As whom we have become: what brig opened may be no more than a place. */
+static int open_trees(struct job *job, struct err *err)
+{
+    for (size_t i = 0; i < job->tree_n; i++) {
+        job->trees[i].fd = openat(job->trees[i].fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        if (job->trees[i].fd < 0)
+            return err_os(err, "opening the folder for \"%.100s\"", job->trees[i].prefix);
+    }
+    return 0;
+}
+
 static int run(struct job *job, struct err *err)
 {
-    const char *name;
+    const struct request *request;
 
-    if (read_request(job, err) < 0)
+    if (read_request(job, err) < 0 || read_trees(job, err) < 0)
         return err_in(err, "request");
+    request = find_request(job);
+    if (!request)
+        return err_set(err, ERR_INTERNAL, "unknown request");
     job->deadline_us = clock_us() + request_number(job, "timeout_ms") * 1000U;
     if (become((uid_t)request_number(job, "uid"), (gid_t)request_number(job, "gid"), err) < 0)
         return -1;
@@ -70,21 +117,27 @@ static int run(struct job *job, struct err *err)
     if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK || !setlocale(LC_CTYPE, "C.UTF-8"))
         return err_set(err, ERR_UNAVAILABLE, "libcurl or the locale C.UTF-8 cannot be used");
     (void)umask(0);
-    if (confine(IMAGE_FD_CONTENT, err) < 0 || open_store(job, err) < 0)
+    if (job->tree_n && open_own_files((uid_t)request_number(job, "uid"),
+                                      (gid_t)request_number(job, "gid"), err) < 0)
         return -1;
-    name = request_text(job, "do");
-    for (size_t i = 0; name && i < COUNT(requests); i++)
-        if (strcmp(requests[i].name, name) == 0)
-            return requests[i].run(job, err);
-    return err_set(err, ERR_INTERNAL, "unknown request");
+    if (confine(job, &request->walls, err) < 0 || open_store(job, err) < 0 ||
+        open_trees(job, err) < 0)
+        return -1;
+    return request->run(job, err);
 }
 
 int main(void)
 {
-    struct job job = {.mem = ARENA(IMAGE_MEMORY_MAX), .blobs_fd = -1, .layers_fd = -1};
+    struct job job = {
+        .mem = ARENA(IMAGE_MEMORY_MAX),
+        .content_fd = IMAGE_FD_CONTENT,
+        .blobs_fd = -1,
+        .layers_fd = -1,
+        .temp_fd = -1,
+    };
     struct err err;
 
-    if (close_range(IMAGE_FD_REQUEST, IMAGE_FD_END - 1, CLOSE_RANGE_CLOEXEC) < 0 ||
+    if (close_range(IMAGE_FD_REQUEST, ~0U, CLOSE_RANGE_CLOEXEC) < 0 ||
         fcntl(IMAGE_FD_EXTRA, F_GETFD) < 0) {
         (void)fprintf(stderr, "image is started by brig, not by hand\n");
         return 64;

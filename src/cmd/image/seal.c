@@ -4,10 +4,10 @@
  *
  *     KIND MODE MTIME SIZE HASH XATTRS PATH
  *
- * KIND is d, f, l or w (whiteout); MODE octal; MTIME seconds; SIZE and HASH of a file's contents
- * or of a link's target, else 0 and "-"; XATTRS the hash over name, NUL, length, value of the
- * user attributes in byte order of their names, or "-"; PATH escaped as text_escape() does. The
- * SHA-256 of the list is the seal of the layer. */
+ * KIND is d, f, l or w (whiteout), in trees that are not layers also s (pipe, socket); MODE octal;
+ * MTIME seconds; SIZE and HASH of a file's contents or of a link's target, else 0 and "-"; XATTRS
+ * the hash over name, NUL, length, value of the user attributes in byte order of their names, or
+ * "-"; PATH escaped as text_escape() does. The SHA-256 of the list is the seal of the layer. */
 
 #include "cmd/image/worker.h"
 
@@ -29,6 +29,7 @@
 
 struct sealer {
     struct job *job;
+    bool any_kind; /* pipes and sockets may be there */
     FILE *list;    /* or NULL */
     FILE *against; /* or NULL */
     struct hasher hasher;
@@ -81,27 +82,52 @@ static int add_xattr(int fd, const char *name, struct hasher *hasher, struct err
     return 0;
 }
 
-static int hash_xattrs(int fd, char out[HASH_TEXT_BYTES], struct err *err)
+int xattr_names(int fd, char **out_space, const char ***out, size_t *out_n, struct err *err)
 {
     AUTO_FREE char *names = xmalloc(XATTR_NAMES_MAX);
-    AUTO_FREE const char **sorted = NULL;
     ssize_t n = flistxattr(fd, names, XATTR_NAMES_MAX);
+    const char **sorted = NULL;
     size_t count = 0;
+
+    if (n < 0 && errno != EOPNOTSUPP)
+        return err_os(err, "listing attributes");
+    if (n > 0)
+        sorted = xcalloc((size_t)n, sizeof *sorted);
+    for (const char *p = names; p < names + n; p += strlen(p) + 1)
+        if (strncmp(p, "user.", 5) == 0)
+            sorted[count++] = p;
+    if (count)
+        qsort(sorted, count, sizeof *sorted, by_text);
+    *out_space = TAKE(names);
+    *out = sorted;
+    *out_n = count;
+    return 0;
+}
+
+/* What an overlay notes for itself says nothing about the contents, but for the one attribute that
+ * hides what lies below. */
+static bool is_note_of_overlay(const char *name)
+{
+    return strncmp(name, "user.overlay.", 13) == 0 && strcmp(name, "user.overlay.opaque") != 0;
+}
+
+static int hash_xattrs(int fd, char out[HASH_TEXT_BYTES], struct err *err)
+{
+    AUTO_FREE char *names = NULL;
+    AUTO_FREE const char **sorted = NULL;
+    size_t count = 0, told = 0;
     struct hasher hasher;
     struct hash hash;
 
     (void)strcpy(out, "-");
-    if (n < 0 && errno != EOPNOTSUPP)
-        return err_os(err, "listing attributes");
-    if (n <= 0)
-        return 0;
-    sorted = xcalloc((size_t)n, sizeof *sorted);
-    for (const char *p = names; p < names + n; p += strlen(p) + 1)
-        if (strncmp(p, "user.", 5) == 0)
-            sorted[count++] = p;
+    if (xattr_names(fd, &names, &sorted, &count, err) < 0)
+        return -1;
+    for (size_t i = 0; i < count; i++)
+        if (!is_note_of_overlay(sorted[i]))
+            sorted[told++] = sorted[i];
+    count = told;
     if (!count)
         return 0;
-    qsort(sorted, count, sizeof *sorted, by_text);
     hasher_init(&hasher);
     for (size_t i = 0; i < count; i++)
         if (add_xattr(fd, sorted[i], &hasher, err) < 0)
@@ -173,7 +199,7 @@ static int seal_file(struct sealer *s, int at, const char *name, const struct st
 
 /* ---- folders ---- */
 
-static int read_names(int fd, struct arena *mem, const char ***out, size_t *n, struct err *err)
+int folder_names(int fd, struct arena *mem, const char ***out, size_t *n, struct err *err)
 {
     int copy = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *dir = copy < 0 ? NULL : fdopendir(copy);
@@ -223,9 +249,12 @@ static int seal_entry(struct sealer *s, int at, const char *name, unsigned depth
     if (S_ISLNK(st.st_mode))
         return seal_link(s, at, name, &st, err);
     if (S_ISCHR(st.st_mode) && st.st_rdev == makedev(0, 0)) {
-        st.st_mtim.tv_sec = 0; /* when it was made is nobody's business */
+        st.st_mtim.tv_sec = 0; /* when it was made, and how, is nobody's business */
+        st.st_mode = 0;
         return write_line(s, 'w', &st, 0, "-", "-", err);
     }
+    if (s->any_kind && !S_ISDIR(st.st_mode))
+        return write_line(s, 's', &st, 0, "-", "-", err);
     if (!S_ISDIR(st.st_mode))
         return err_set(err, ERR_INTEGRITY, "something that is neither file, folder nor link");
     fd = openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -247,7 +276,7 @@ static int seal_folder(struct sealer *s, int fd, unsigned depth, struct err *err
     if (fstat(fd, &st) < 0)
         return err_os(err, "looking at a folder");
     if (hash_xattrs(fd, xattrs, err) < 0 || write_line(s, 'd', &st, 0, "-", xattrs, err) < 0 ||
-        read_names(fd, &mem, &names, &n, err) < 0)
+        folder_names(fd, &mem, &names, &n, err) < 0)
         return -1;
     for (size_t i = 0; i < n; i++) {
         (void)snprintf(s->path + length, sizeof s->path - length, "%s%s", length ? "/" : "",
@@ -283,13 +312,14 @@ static int run_sealer(struct sealer *s, int root_fd, struct err *err)
     return 0;
 }
 
-int seal_tree(struct job *job, int root_fd, int list_fd, int against_fd, struct seal *out,
-              struct err *err)
+static int seal_with(struct job *job, bool any_kind, int root_fd, int list_fd, int against_fd,
+                     struct seal *out, struct err *err)
 {
     struct sealer *s = xcalloc(1, sizeof *s);
     int failed = 0;
 
     s->job = job;
+    s->any_kind = any_kind;
     s->chunk = xmalloc(CHUNK);
     s->list = stream_of(list_fd, "w");
     s->against = stream_of(against_fd, "r");
@@ -308,4 +338,15 @@ int seal_tree(struct job *job, int root_fd, int list_fd, int against_fd, struct 
     free(s->chunk);
     free(s);
     return failed;
+}
+
+int seal_tree(struct job *job, int root_fd, int list_fd, int against_fd, struct seal *out,
+              struct err *err)
+{
+    return seal_with(job, false, root_fd, list_fd, against_fd, out, err);
+}
+
+int seal_any(struct job *job, int root_fd, struct seal *out, struct err *err)
+{
+    return seal_with(job, true, root_fd, -1, -1, out, err);
 }

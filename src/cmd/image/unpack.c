@@ -149,7 +149,7 @@ static int open_tar(struct unpacker *u, struct err *err)
     return u->failed ? -1 : err_set(err, ERR_INVALID, "not a tar archive");
 }
 
-static int place_all(struct unpacker *u, struct extractor *x, struct err *err)
+static int place_all(struct unpacker *u, const struct placer *placer, struct err *err)
 {
     struct archive_entry *entry = NULL;
 
@@ -165,7 +165,7 @@ static int place_all(struct unpacker *u, struct extractor *x, struct err *err)
                 (void)err_set(err, ERR_INTEGRITY, "%.200s", archive_error_string(u->tar));
             return -1;
         }
-        if (extract_entry(x, u->tar, entry, err) < 0) {
+        if (placer->place(placer->context, u->tar, entry, err) < 0) {
             if (u->failed)
                 *err = u->why; /* the cause; what the entry saw is only its shadow */
             return -1;
@@ -186,10 +186,34 @@ static int drain(struct unpacker *u, struct err *err)
     return 0;
 }
 
+int unpack_to(struct job *job, int blob_fd, uint64_t blob_bytes, const struct placer *placer,
+              struct hash *diff_id, struct err *err)
+{
+    struct unpacker u = {.job = job, .blob_fd = blob_fd, .blob_bytes = blob_bytes};
+    struct hash hash;
+    int failed;
+
+    u.chunk = xmalloc(CHUNK);
+    hasher_init(&u.hasher);
+    failed = open_plain(&u, err) < 0 || open_tar(&u, err) < 0 || place_all(&u, placer, err) < 0 ||
+             drain(&u, err) < 0;
+    hasher_end(&u.hasher, &hash);
+    unpacker_done(&u);
+    if (failed)
+        return -1;
+    *diff_id = hash;
+    return 0;
+}
+
+static int place_one(void *context, struct archive *archive, struct archive_entry *entry,
+                     struct err *err)
+{
+    return extract_entry(context, archive, entry, err);
+}
+
 int unpack_layer(struct job *job, int blob_fd, uint64_t blob_bytes, int root_fd, bool skip_devices,
                  struct unpack_report *out, struct err *err)
 {
-    struct unpacker u = {.job = job, .blob_fd = blob_fd, .blob_bytes = blob_bytes};
     struct extractor x = {.job = job,
                           .root_fd = root_fd,
                           .skip_devices = skip_devices,
@@ -198,16 +222,13 @@ int unpack_layer(struct job *job, int blob_fd, uint64_t blob_bytes, int root_fd,
     struct unpack_report report = {0};
     int failed;
 
-    u.chunk = xmalloc(CHUNK);
-    hasher_init(&u.hasher);
-    failed = open_plain(&u, err) < 0 || open_tar(&u, err) < 0 || place_all(&u, &x, err) < 0 ||
-             drain(&u, err) < 0 || extract_times(&x, err) < 0;
+    failed = unpack_to(job, blob_fd, blob_bytes, &(struct placer){place_one, &x}, &report.diff_id,
+                       err) < 0 ||
+             extract_times(&x, err) < 0;
     report.entries = x.entries;
     report.bytes = x.bytes;
     report.left_out = x.left_out;
-    hasher_end(&u.hasher, &report.diff_id);
     extractor_done(&x);
-    unpacker_done(&u);
     if (failed)
         return -1;
     *out = report;

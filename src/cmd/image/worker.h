@@ -7,6 +7,7 @@
 
 #include "lib/base/buf.h"
 #include "lib/base/clock.h"
+#include "lib/base/limits.h"
 #include "lib/base/memory.h"
 #include "lib/crypto/crypto.h"
 #include "lib/image/image.h"
@@ -22,6 +23,8 @@ struct job {
     int layers_fd;
     int temp_fd;
     uint64_t told_us; /* when progress was last reported */
+    struct image_tree trees[IMAGE_TREES_MAX];
+    size_t tree_n;
 };
 
 /* Whether the job's time is over; ERR_TIMEOUT. Called wherever something can take long. */
@@ -36,7 +39,15 @@ uint64_t request_number(const struct job *job, const char *key);
 
 /* Gives up everything that is not needed, before the first byte of a stranger's. */
 int become(uid_t uid, gid_t gid, struct err *err) MUST_CHECK;
-int confine(int content_fd, struct err *err) MUST_CHECK;
+/* In a user namespace of our own that knows this one user: reads of its files what it has closed
+ * to itself, and of nobody else's. */
+int open_own_files(uid_t uid, gid_t gid, struct err *err) MUST_CHECK;
+
+struct walls {
+    bool network;
+    bool write_trees; /* else they can only be read */
+};
+int confine(const struct job *job, const struct walls *walls, struct err *err) MUST_CHECK;
 
 /* ---- events.c ---- */
 void event_progress(struct job *job, const char *what, uint64_t done, uint64_t total);
@@ -104,6 +115,19 @@ struct seal {
  * an earlier list: the first entry that differs is an ERR_INTEGRITY. */
 int seal_tree(struct job *job, int root_fd, int list_fd, int against_fd, struct seal *out,
               struct err *err) MUST_CHECK;
+/* The same for a tree that is not a layer's: it may hold pipes and sockets. */
+int seal_any(struct job *job, int root_fd, struct seal *out, struct err *err) MUST_CHECK;
+
+/* What is in a folder, in byte order; the array is the caller's to free. */
+int folder_names(int fd, struct arena *mem, const char ***out, size_t *n,
+                 struct err *err) MUST_CHECK;
+/* Its user attributes, in byte order; both are the caller's to free. */
+int xattr_names(int fd, char **out_space, const char ***out, size_t *n, struct err *err) MUST_CHECK;
+
+/* ---- trees.c ---- */
+
+/* Each prefix is a plain path and there once. */
+int trees_check(const struct job *job, struct err *err) MUST_CHECK;
 
 /* ---- layers.c ---- */
 
@@ -117,6 +141,8 @@ int layer_provide(struct job *job, const struct image_descriptor *blob, const ch
 struct source {
     int (*fetch)(struct source *source, const struct image_descriptor *blob, const char *what,
                  struct err *err);
+    /* The manifest is in the blobs: what is asked for is done with it. */
+    int (*use)(struct job *job, struct source *source, const char *manifest, struct err *err);
     void *context;
     const char *name; /* carried by an archive, or NULL */
     char index[HASH_TEXT_BYTES];
@@ -129,6 +155,14 @@ int assemble(struct job *job, struct source *source, const char *manifest,
 /* ---- one file a request ---- */
 int run_pull(struct job *job, struct err *err) MUST_CHECK;
 int run_import(struct job *job, struct err *err) MUST_CHECK;
+/* A tar that holds an image, from IMAGE_FD_EXTRA into the blobs; then use(). */
+int import_archive(struct job *job,
+                   int (*use)(struct job *job, struct source *source, const char *manifest,
+                              struct err *err),
+                   struct err *err) MUST_CHECK;
 int run_export(struct job *job, struct err *err) MUST_CHECK;
 int run_verify(struct job *job, struct err *err) MUST_CHECK;
 int run_sweep(struct job *job, struct err *err) MUST_CHECK;
+int run_pack(struct job *job, struct err *err) MUST_CHECK;
+int run_unpack(struct job *job, struct err *err) MUST_CHECK;
+int run_hash(struct job *job, struct err *err) MUST_CHECK;

@@ -36,4 +36,6 @@ struct execute {
     pid_t *outers;              /* of sandboxes that stay: children of ours that will end one day */
     size_t outer_n;
     char *state_dir_owned;
+    struct spawner *spawner; /* or NULL: every sandbox by a box of its own */
+    struct spawner *spawner_owned;
 };

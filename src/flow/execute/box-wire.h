@@ -54,7 +54,8 @@ struct box_mount {
     uint8_t is_file;
     uint8_t idmapped;
     uint8_t is_device;
-    uint8_t pad[3];
+    uint8_t own; /* only this sandbox's: its layer, or a source somebody asked for */
+    uint8_t pad[2];
 };
 
 struct box_path {
@@ -111,12 +112,24 @@ struct box_plan {
     uint8_t detached;               /* exec-wire.h: the keeper goes on without its caller */
 };
 
+/* What a spawner is asked: one such message for a sandbox, and along with it the descriptors a box
+ * is born with, 0, 1 and 2 first. Answers come over those, as from any box. */
+#define SPAWN_REQUEST_MAGIC 0x6e777073U /* "spwn" */
+#define SPAWN_FD 3                      /* where a spawner takes requests */
+
+struct spawn_request {
+    uint32_t magic;
+    uint32_t version; /* BOX_PLAN_VERSION */
+    uint32_t fd_n;
+    uint32_t pad;
+};
+
 /* A command for a kept sandbox is a plan of its own, of which only run_id, argv, env, workdir, tty,
  * keep_background, detached and wall_ms are looked at: the same form, the same checks. */
 
 enum box_message_kind {
     BOX_FAILED, /* err says why; the box is coming down */
-    BOX_PLACED, /* outer: pid is PID 1 as the host sees it */
+    BOX_PLACED, /* outer: pid is PID 1 as the host sees it; a pidfd of outer comes along */
     BOX_PARKED, /* inside: every wall stands; the report is the next message */
     BOX_STARTED,
     BOX_NOT_STARTED, /* inside: err.os says why exec failed */

@@ -24,6 +24,11 @@ int execute_open(const char *state_dir, struct execute **out, struct err *err)
     return 0;
 }
 
+void execute_use(struct execute *execute, struct spawner *spawner)
+{
+    execute->spawner = spawner;
+}
+
 void execute_free(struct execute *execute)
 {
     if (!execute)
@@ -31,6 +36,7 @@ void execute_free(struct execute *execute)
     local_free(execute->local);
     local_free(execute->claim);
     execute_turn_end(execute);
+    spawner_free(execute->spawner_owned);
     free(execute->groups);
     free(execute->outers);
     free(execute->state_dir_owned);

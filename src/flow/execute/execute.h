@@ -32,6 +32,16 @@ int execute_open(const char *state_dir, struct execute **out, struct err *err) M
 void execute_free(struct execute *execute);
 AUTO_TYPE(execute)
 
+/* A process that builds local sandboxes for this one and is quicker at it: it lives on, and keeps
+ * what sandboxes have in common prepared. One serves one tenant, any number of `struct execute` and
+ * any thread. One-shot runs only: its sandboxes end with it, and it ends with its owner. A spawner
+ * that died is noticed by the next run, which starts another. */
+struct spawner;
+int spawner_open(struct spawner **out, struct err *err) MUST_CHECK;
+void spawner_free(struct spawner *spawner);
+AUTO_TYPE(spawner)
+void execute_use(struct execute *execute, struct spawner *spawner); /* borrowed; NULL: none */
+
 /* Fills run->offer for the provider the action names. ERR_NOT_FOUND: there is no such provider;
  * ERR_UNAVAILABLE: it cannot be used here, and the text says what would help. */
 int execute_offer(struct execute *execute, struct run *run, struct err *err) MUST_CHECK;

@@ -183,7 +183,7 @@ int execute_begin_again(struct execute *execute, struct run *run, struct err *er
 
     if (local_signals(local, err) < 0 || layers_make(run, local, err) < 0)
         return -1;
-    return box_spawn(run, local, err);
+    return box_spawn(run, local, NULL, err);
 }
 
 int execute_kept_rewrite(struct execute *execute, const char *id, const char *config,

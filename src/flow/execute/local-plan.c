@@ -94,6 +94,7 @@ static int put_mount(struct buf *block, struct run *run, struct local *local,
         .is_file = mount->is_file,
         .idmapped = mount->idmapped,
         .is_device = mount->is_device,
+        .own = mount->kind == MOUNT_LAYER || mount->from_user,
     };
     if (mount->kind == MOUNT_LAYER) {
         if (locate_layer(local, mount, out, &fd, err) < 0)

@@ -21,6 +21,13 @@ struct born_with {
     size_t n;
 };
 
+static void close_all(const int *fds, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (fds[i] >= 0)
+            (void)close(fds[i]);
+}
+
 /* Moves everything out of the way first: a source number may be a target number. */
 static int lift(struct born_with *born, struct err *err)
 {
@@ -34,12 +41,13 @@ static int lift(struct born_with *born, struct err *err)
     return 0;
 }
 
-static int start(const struct born_with *born, struct local *local, struct err *err)
+int box_start(const int *fds, size_t n, const char *argument, pid_t *out, struct err *err)
 {
     static char *const env[] = {NULL};
     char path[RUN_DIR_BYTES];
     char name[] = "box";
-    char *argv[] = {name, NULL};
+    /* exec never writes to its arguments; its prototype is older than const. */
+    char *argv[] = {name, (char *)(uintptr_t)argument, NULL};
     posix_spawn_file_actions_t files;
     posix_spawnattr_t attr;
     sigset_t none, all;
@@ -54,18 +62,28 @@ static int start(const struct born_with *born, struct local *local, struct err *
     (void)posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
     (void)posix_spawnattr_setsigmask(&attr, &none);
     (void)posix_spawnattr_setsigdefault(&attr, &all);
-    for (size_t i = 0; i < born->n; i++)
-        (void)posix_spawn_file_actions_adddup2(&files, born->fds[i], (int)i);
-    (void)posix_spawn_file_actions_addclosefrom_np(&files, (int)born->n);
-    error = posix_spawn(&local->outer, path, &files, &attr, argv, env);
+    for (size_t i = 0; i < n; i++)
+        (void)posix_spawn_file_actions_adddup2(&files, fds[i], (int)i);
+    (void)posix_spawn_file_actions_addclosefrom_np(&files, (int)n);
+    error = posix_spawn(out, path, &files, &attr, argv, env);
     (void)posix_spawn_file_actions_destroy(&files);
     (void)posix_spawnattr_destroy(&attr);
     if (error) {
-        local->outer = -1;
+        *out = -1;
         errno = error;
         return err_os(err, "starting %s", path);
     }
     return 0;
+}
+
+static int start(struct born_with *born, struct local *local, struct err *err)
+{
+    int failed = lift(born, err);
+
+    if (!failed)
+        failed = box_start(born->fds, born->n, NULL, &local->outer, err);
+    close_all(born->fds, born->n);
+    return failed;
 }
 
 /* Two ends each; ours are close-on-exec from birth, as everything is. */
@@ -83,14 +101,7 @@ static int make_ends(struct ends *ends, struct err *err)
     return 0;
 }
 
-static void close_all(const int *fds, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        if (fds[i] >= 0)
-            (void)close(fds[i]);
-}
-
-int box_spawn(struct run *run, struct local *local, struct err *err)
+int box_spawn(struct run *run, struct local *local, struct spawner *spawner, struct err *err)
 {
     struct ends ends = {
         {-1, -1},
@@ -115,10 +126,8 @@ int box_spawn(struct run *run, struct local *local, struct err *err)
         memcpy(born.fds, fixed, sizeof fixed);
         memcpy(born.fds + BOX_FD_FIRST_MOUNT, handed.fds, handed.n * sizeof handed.fds[0]);
         born.n = BOX_FD_FIRST_MOUNT + handed.n;
-        failed = lift(&born, err);
-        if (!failed)
-            failed = start(&born, local, err);
-        close_all(born.fds, born.n);
+        local->spawned = spawner != NULL;
+        failed = spawner ? spawner_ask(spawner, born.fds, born.n, err) : start(&born, local, err);
     }
     close_all((int[]){ends.in[0], ends.out[1], ends.err[1], ends.supervisor[1], ends.inside[1]}, 5);
     local->in_fd = ends.in[1];

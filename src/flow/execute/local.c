@@ -4,6 +4,7 @@
 
 #include "flow/execute/local.h"
 #include "flow/execute/kept.h"
+#include "flow/execute/spawner-default.h"
 
 #include "lib/base/clock.h"
 #include "lib/base/io.h"
@@ -12,6 +13,7 @@
 #include "lib/crypto/crypto.h"
 #include "lib/linux/beside.h"
 #include "lib/linux/build-id.h"
+#include "lib/linux/fd-pass.h"
 #include "lib/linux/filters.h"
 #include "lib/linux/landlock.h"
 #include "lib/linux/sandbox-ids.h"
@@ -149,11 +151,26 @@ struct local *local_new(void)
 
     local->lock_fd = local->supervisor_fd = local->inside_fd = local->signals_fd = -1;
     local->in_fd = local->out_fd = local->err_fd = -1;
-    local->execs_fd = local->control_fd = local->box_lock_fd = -1;
+    local->execs_fd = local->control_fd = local->outer_fd = local->box_lock_fd = -1;
     for (size_t i = 0; i < COUNT(local->passed_fds); i++)
         local->passed_fds[i] = -1;
     local->outer = local->inside = -1;
     return local;
+}
+
+bool wait_for_end(int pidfd, uint64_t wait_us)
+{
+    struct pollfd polled = {.fd = pidfd, .events = POLLIN};
+    uint64_t deadline_us = clock_us() + wait_us;
+
+    for (;;) {
+        uint64_t now = clock_us();
+
+        if (poll(&polled, 1, now < deadline_us ? (int)((deadline_us - now) / 1000U) + 1 : 0) > 0)
+            return true;
+        if (now >= deadline_us)
+            return false;
+    }
 }
 
 /* box ends by itself once nobody listens any more. One that hangs all the same is killed: PID 1
@@ -161,16 +178,30 @@ struct local *local_new(void)
 static void end_outer(pid_t outer)
 {
     AUTO_FD int pidfd = pidfd_open(outer, 0);
-    struct pollfd polled = {.fd = pidfd, .events = POLLIN};
-    uint64_t deadline_us = clock_us() + END_WAIT_US;
 
-    while (pidfd >= 0 && clock_us() < deadline_us)
-        if (poll(&polled, 1, (int)((deadline_us - clock_us()) / 1000U) + 1) > 0)
-            break;
-    if (pidfd < 0 || !polled.revents)
+    if (pidfd < 0 || !wait_for_end(pidfd, END_WAIT_US))
         (void)kill(outer, SIGKILL);
     while (waitpid(outer, NULL, 0) < 0 && errno == EINTR)
         continue;
+}
+
+/* A spawner's box is not ours to wait for. It closes its end of the socket when it ends: until then
+ * we listen, having said that we want nothing more. */
+static void end_spawned(struct local *local)
+{
+    uint64_t deadline_us = clock_us() + END_WAIT_US;
+    struct pollfd polled = {.fd = local->supervisor_fd, .events = POLLIN};
+    struct box_message message;
+
+    if (local->gone || local->supervisor_fd < 0)
+        return; /* nothing is left but a process on its way out */
+    (void)shutdown(local->supervisor_fd, SHUT_WR);
+    while (clock_us() < deadline_us)
+        if (poll(&polled, 1, (int)((deadline_us - clock_us()) / 1000U) + 1) > 0 &&
+            recv(local->supervisor_fd, &message, sizeof message, MSG_DONTWAIT) <= 0)
+            return;
+    if (local->outer_fd >= 0 && pidfd_send_signal(local->outer_fd, SIGKILL, NULL, 0) == 0)
+        (void)wait_for_end(local->outer_fd, END_WAIT_US);
 }
 
 static void close_fd(int *fd)
@@ -183,6 +214,9 @@ static void close_fd(int *fd)
  * is still to get its closing receipt, and whoever finds the lock free writes another. */
 static void local_end(struct local *local)
 {
+    if (local->spawned)
+        end_spawned(local);
+    close_fd(&local->outer_fd);
     close_fd(&local->supervisor_fd);
     close_fd(&local->inside_fd);
     if (local->outer > 0 && !local->stays)
@@ -273,17 +307,27 @@ static int begin(struct execute *execute, struct run *run, struct err *err)
     if (run_dir_make(execute, run, local, err) < 0 ||
         (run->action.kind == ACTION_CREATE && kept_prepare(run, local, err) < 0))
         return -1;
-    return box_spawn(run, local, err);
+    if (run->action.kind != ACTION_RUN)
+        return box_spawn(run, local, NULL, err);
+    if (spawner_by_default && !execute->spawner) {
+        if (spawner_open(&execute->spawner_owned, err) < 0)
+            return -1;
+        execute->spawner = execute->spawner_owned;
+    }
+    return box_spawn(run, local, execute->spawner, err);
 }
 
-/* 1 for a message, 0 when that end is gone. */
-static int take(int fd, struct box_message *out, struct err *err)
+/* 1 for a message, 0 when that end is gone. Of outer a pidfd may come along. */
+static int take(struct local *local, int fd, struct box_message *out, struct err *err)
 {
-    ssize_t got = recv(fd, out, sizeof *out, 0);
+    int came = -1;
+    int got = fds_receive(fd, out, sizeof *out, &came, 1, err);
 
-    if (got < 0 && errno != ECONNRESET)
-        return err_os(err, "listening to box");
-    return got == (ssize_t)sizeof *out;
+    if (came >= 0) {
+        close_fd(&local->outer_fd);
+        local->outer_fd = came;
+    }
+    return got < 0 ? err_in(err, "listening to box") : got == (int)sizeof *out;
 }
 
 int box_wait(struct local *local, uint64_t deadline_us, struct box_message *out, bool *from_inside,
@@ -315,7 +359,7 @@ int box_wait(struct local *local, uint64_t deadline_us, struct box_message *out,
         *from_inside = polled[0].revents != 0;
         if (!polled[0].revents && !polled[1].revents)
             continue;
-        got = take(*from_inside ? local->inside_fd : local->supervisor_fd, out, err);
+        got = take(local, *from_inside ? local->inside_fd : local->supervisor_fd, out, err);
         if (got != 0)
             return got < 0 ? -1 : 0;
         if (!*from_inside)

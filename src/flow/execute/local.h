@@ -29,8 +29,10 @@ struct local {
     int box_lock_fd; /* joined: where its sandbox says why it ended; -1: not opened */
     const char *state_dir;
     char exec_dir[RUN_DIR_BYTES]; /* joined: what its lock is named after */
-    pid_t outer;
-    pid_t inside; /* PID 1 as the host sees it */
+    pid_t outer;                  /* our child; -1: there is none, or a spawner's */
+    bool spawned;                 /* outer is a spawner's child, */
+    int outer_fd;                 /* and this a pidfd of it, or -1 */
+    pid_t inside;                 /* PID 1 as the host sees it */
     int supervisor_fd;
     int inside_fd;
     int in_fd, out_fd, err_fd; /* our ends of the command's streams */
@@ -89,8 +91,16 @@ struct handed {
 int box_plan_seal(struct run *run, struct local *local, struct handed *handed, int *out_fd,
                   struct err *err) MUST_CHECK;
 
-/* local-spawn.c */
-int box_spawn(struct run *run, struct local *local, struct err *err) MUST_CHECK;
+/* local-spawn.c: by a box of its own, or by a spawner. */
+int box_spawn(struct run *run, struct local *local, struct spawner *spawner,
+              struct err *err) MUST_CHECK;
+/* Starts box with these descriptors from 0 on; argument is NULL or its only one. */
+int box_start(const int *fds, size_t n, const char *argument, pid_t *out,
+              struct err *err) MUST_CHECK;
+/* local-spawner.c: asks for a box with these. */
+int spawner_ask(struct spawner *spawner, const int *fds, size_t n, struct err *err) MUST_CHECK;
+/* Waits for the end of a process by its pidfd; false: it did not end in time. */
+bool wait_for_end(int pidfd, uint64_t wait_us);
 
 /* local-observe.c: run->seen from box's report and from what the kernel says of its PID 1. */
 int observe(struct run *run, struct local *local, struct str report, struct err *err) MUST_CHECK;

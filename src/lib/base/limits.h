@@ -73,6 +73,16 @@
 #define IMAGE_HEADER_MAX (256 * KIB)
 #define IMAGE_REDIRECTS_MAX 5
 #define IMAGE_MEMORY_MAX (256 * MIB)
+#define IMAGE_TREES_MAX 32 /* folders packed into one layer */
+#define IMAGE_NOTES_MAX 64
+#define IMAGE_NOTES_BYTES_MAX (32 * KIB)
+#define IMAGE_LEFT_OUT_MAX 1024 /* lines of a report, within one message */
+#define IMAGE_LEFT_OUT_BYTES_MAX (96 * KIB)
+
+/* The credential filter: what is read whole to be parsed and rewritten, and what is only looked
+ * through for the shapes of secrets. Beyond, a file is left out. */
+#define SCRUB_TEXT_MAX (8 * MIB)
+#define SCRUB_SCAN_MAX (4 * GIB)
 
 /* Snapshots: what a sandbox wrote, copied by us. The bytes are bounded by its disk limit. */
 #define SNAPSHOT_ENTRIES_MAX 4000000

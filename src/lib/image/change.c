@@ -31,7 +31,7 @@ static int open_lock(const struct image_store *store, int *out_fd, struct err *e
     return *out_fd < 0 ? err_os(err, "opening %s/lock", store->dir) : 0;
 }
 
-static int lock_shared(const struct image_store *store, int *out_fd, struct err *err)
+int store_lock(const struct image_store *store, int *out_fd, struct err *err)
 {
     AUTO_FD int fd = -1;
     uint64_t until = clock_us() + LOCK_WAIT_US;
@@ -134,8 +134,9 @@ static int sweep(const struct image_store *store, bool *done, struct err *err)
     json_put_text(&mem, request, "do", "sweep");
     json_put(request, "blobs", blobs);
     json_put(request, "layers", layers);
-    if (worker_run(store, &mem, request, &(struct worker_hands){lock, -1, -1, SWEEP_TIMEOUT_MS},
-                   NULL, &answer, err) < 0)
+    if (worker_run(store, &mem, request,
+                   &(struct worker_hands){lock, -1, -1, SWEEP_TIMEOUT_MS, NULL, 0}, NULL, &answer,
+                   err) < 0)
         return err_in(err, "cleaning up");
     *done = true;
     return 0;
@@ -206,12 +207,12 @@ static int adopt(const struct image_store *store, struct arena *mem, const struc
     return image_find(store, mem, image.digest, out, err);
 }
 
-static void sweep_before(const struct image_store *store)
+void store_tidy(const struct image_store *store)
 {
     struct err ignored;
     bool done;
 
-    (void)sweep(store, &done, &ignored); /* what stays costs space, not correctness */
+    (void)sweep(store, &done, &ignored);
 }
 
 int image_pull(struct image_store *store, struct arena *mem, const struct image_pull *pull,
@@ -223,7 +224,7 @@ int image_pull(struct image_store *store, struct arena *mem, const struct image_
     AUTO_FD int lock = -1;
     AUTO_FD int ca = -1;
 
-    sweep_before(store);
+    store_tidy(store);
     if (pull->ca_file) {
         ca = open(pull->ca_file, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
         if (ca < 0)
@@ -240,9 +241,10 @@ int image_pull(struct image_store *store, struct arena *mem, const struct image_
     json_put_bool(mem, request, "own_ca", pull->ca_file != NULL);
     json_put_bool(mem, request, "skip_devices", pull->skip_devices);
     json_put_int(mem, request, "stall_ms", (int64_t)pull->stall_ms);
-    if (lock_shared(store, &lock, err) < 0 ||
-        worker_run(store, mem, request, &(struct worker_hands){lock, ca, -1, pull->timeout_ms},
-                   progress, &answer, err) < 0 ||
+    if (store_lock(store, &lock, err) < 0 ||
+        worker_run(store, mem, request,
+                   &(struct worker_hands){lock, ca, -1, pull->timeout_ms, NULL, 0}, progress,
+                   &answer, err) < 0 ||
         adopt(store, mem, answer, name, out, err) < 0)
         return err_in(err, "%s", name);
     return 0;
@@ -274,19 +276,19 @@ int image_import(struct image_store *store, struct arena *mem, const struct imag
     const char *name = NULL;
     AUTO_FD int lock = -1;
     AUTO_FD int source = open(import->path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
-    struct worker_hands hands = {-1, -1, -1, import->timeout_ms};
+    struct worker_hands hands = {-1, -1, -1, import->timeout_ms, NULL, 0};
     struct stat st;
 
     if (source < 0 || fstat(source, &st) < 0)
         return err_os(err, "opening %s", import->path);
     if (import->name && import_name(mem, import, NULL, &name, err) < 0)
         return -1;
-    sweep_before(store);
+    store_tidy(store);
     json_put_text(mem, request, "do", "import");
     json_put_bool(mem, request, "folder", S_ISDIR(st.st_mode));
     json_put_text(mem, request, "architecture", image_architecture());
     json_put_bool(mem, request, "skip_devices", import->skip_devices);
-    if (lock_shared(store, &lock, err) < 0)
+    if (store_lock(store, &lock, err) < 0)
         return -1;
     hands.lock_fd = lock;
     *(S_ISDIR(st.st_mode) ? &hands.folder_fd : &hands.extra_fd) = source;
@@ -310,11 +312,11 @@ static int run_on_image(struct image_store *store, const struct image *image, co
     json_put_text(&mem, request, "do", verb);
     json_put(request, "image", record_json(&mem, image));
     json_put_text(&mem, request, "name", image->names.n ? image->names.v[0] : "");
-    if (lock_shared(store, &lock, err) < 0)
+    if (store_lock(store, &lock, err) < 0)
         return -1;
     return worker_run(store, &mem, request,
-                      &(struct worker_hands){lock, extra_fd, -1, VERIFY_TIMEOUT_MS}, progress,
-                      &answer, err);
+                      &(struct worker_hands){lock, extra_fd, -1, VERIFY_TIMEOUT_MS, NULL, 0},
+                      progress, &answer, err);
 }
 
 int image_verify(struct image_store *store, const struct image *image,
@@ -325,8 +327,8 @@ int image_verify(struct image_store *store, const struct image *image,
     return image_check(store, image, err);
 }
 
-int image_export(struct image_store *store, const struct image *image, const char *path,
-                 const struct image_progress *progress, struct err *err)
+int file_make(const char *path, unsigned mode, int (*write)(int fd, void *context, struct err *err),
+              void *context, struct err *err)
 {
     AUTO_FREE char *temporary = NULL;
     AUTO_FD int fd = -1;
@@ -335,16 +337,34 @@ int image_export(struct image_store *store, const struct image *image, const cha
         temporary = NULL;
         return err_os(err, "naming a temporary file for %s", path);
     }
-    fd = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644);
+    fd = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode);
     if (fd < 0)
         return err_os(err, "creating %s", temporary);
-    if (run_on_image(store, image, "export", fd, progress, err) < 0 ||
-        (fsync(fd) < 0 && err_os(err, "syncing") < 0) ||
+    if (write(fd, context, err) < 0 || (fsync(fd) < 0 && err_os(err, "syncing") < 0) ||
         (rename(temporary, path) < 0 && err_os(err, "renaming") < 0)) {
         (void)unlink(temporary); /* the failure that led here is the one to report */
         return err_in(err, "%s", path);
     }
     return 0;
+}
+
+struct export_to {
+    struct image_store *store;
+    const struct image *image;
+    const struct image_progress *progress;
+};
+
+static int write_export(int fd, void *context, struct err *err)
+{
+    const struct export_to *to = context;
+
+    return run_on_image(to->store, to->image, "export", fd, to->progress, err);
+}
+
+int image_export(struct image_store *store, const struct image *image, const char *path,
+                 const struct image_progress *progress, struct err *err)
+{
+    return file_make(path, 0644, write_export, &(struct export_to){store, image, progress}, err);
 }
 
 int image_remove(struct image_store *store, const char *name, bool *freed, struct err *err)

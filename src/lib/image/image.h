@@ -160,3 +160,97 @@ int image_verify(struct image_store *store, const struct image *image,
  * command that changes the store does it. */
 int image_remove(struct image_store *store, const char *name, bool *freed,
                  struct err *err) MUST_CHECK;
+
+/* ---- trees: folders of the user's that travel as one layer ---- */
+
+/* A folder and its place in the layer. The program `image` gets nothing of it but this
+ * descriptor; it reads it as the user of the sandboxes, also what that user has closed to itself
+ * (mode 000). */
+struct image_tree {
+    int fd;             /* of the folder */
+    const char *prefix; /* "tmp", "home/user"; "" for the root. Each once */
+};
+
+/* Annotations of a manifest, "org.example.key" and a text. */
+struct image_note {
+    const char *key;
+    const char *value;
+};
+
+struct image_pack {
+    const struct image_tree *trees; /* at most IMAGE_TREES_MAX */
+    size_t tree_n;
+    const struct image_note *notes; /* at most IMAGE_NOTES_MAX */
+    size_t note_n;
+    const char *name;   /* of the image in the layout, or NULL */
+    const char *output; /* file to make or replace: a tar of an OCI layout */
+    bool filter;        /* leave credentials out, docs/images.md */
+    uint64_t timeout_ms;
+};
+
+/* One file that is not there as it was; never what was in it. */
+struct image_left_out {
+    const char *path;   /* in the layer, escaped for people */
+    const char *rule;   /* "file-name", "field", "private-key", "special", … */
+    const char *action; /* "dropped": the file is not in the layer; "replaced": parts of it */
+    uint64_t count;     /* places in the file */
+};
+
+struct image_packed {
+    char digest[HASH_TEXT_BYTES];  /* of the manifest */
+    char diff_id[HASH_TEXT_BYTES]; /* of the layer, which is not compressed */
+    uint64_t entries;
+    uint64_t bytes;    /* of file contents */
+    uint64_t specials; /* pipes, sockets, device nodes and names that mean something else */
+    uint64_t dropped;  /* files, by the filter */
+    uint64_t replaced; /* files with parts replaced, by the filter */
+    const struct image_left_out *left_out; /* in order of the paths; at most IMAGE_LEFT_OUT_MAX */
+    size_t left_out_n;
+    uint64_t not_listed; /* how many more there are */
+};
+
+/* One layer of all trees in an OCI layout. The same trees and notes give the same bytes, on every
+ * machine: entries sorted, owner 0:0, times as they are. Whiteouts and opaque folders of overlayfs
+ * become those of OCI. A file that changes meanwhile is an ERR_CONFLICT. */
+int image_pack(struct image_store *store, struct arena *mem, const struct image_pack *pack,
+               const struct image_progress *progress, struct image_packed *out,
+               struct err *err) MUST_CHECK;
+/* The report as a document of its own, and as part of answers. */
+struct json *image_packed_json(struct arena *mem, const struct image_packed *packed);
+
+struct image_unpack {
+    const char *path;               /* a tar as image_pack() writes it: one image of one layer */
+    const struct image_tree *trees; /* empty folders of the store's owner */
+    size_t tree_n;
+    uint64_t timeout_ms;
+};
+
+struct image_unpacked {
+    char digest[HASH_TEXT_BYTES]; /* of the manifest */
+    char diff_id[HASH_TEXT_BYTES];
+    uint64_t entries;
+    uint64_t bytes;
+    const struct image_note *notes;
+    size_t note_n;
+};
+
+/* Each entry goes to the tree with the longest prefix that holds it; what no tree holds is
+ * refused, and so is all that image layers are refused for. Digests are checked first. On failure
+ * the folders hold a part: remove them. */
+int image_unpack(struct image_store *store, struct arena *mem, const struct image_unpack *unpack,
+                 const struct image_progress *progress, struct image_unpacked *out,
+                 struct err *err) MUST_CHECK;
+/* Only the notes and digests, for who needs them to make the folders: trees are not touched. */
+int image_unpack_look(struct image_store *store, struct arena *mem, const char *path,
+                      uint64_t timeout_ms, struct image_unpacked *out, struct err *err) MUST_CHECK;
+
+struct image_tree_hash {
+    char digest[HASH_TEXT_BYTES]; /* of the list of entries, docs/decisions/0011 */
+    uint64_t entries;
+    uint64_t bytes;
+};
+
+/* What is in a folder: names, modes, times, contents and user attributes. Pipes and sockets count
+ * with their name and mode. */
+int image_tree_hash(struct image_store *store, int folder_fd, uint64_t timeout_ms,
+                    struct image_tree_hash *out, struct err *err) MUST_CHECK;

@@ -391,3 +391,47 @@ int image_docker_archive_parse(struct arena *mem, struct str text, struct image_
     *out = archive;
     return 0;
 }
+
+/* ---- annotations ---- */
+
+int image_notes_read(struct arena *mem, const struct json *object, struct image_notes *out,
+                     struct err *err)
+{
+    struct image_notes notes = {0};
+    size_t bytes = 0;
+
+    if (!object || object->kind == JSON_NULL) {
+        *out = notes;
+        return 0;
+    }
+    if (object->kind != JSON_OBJECT)
+        return err_set(err, ERR_INVALID, "annotations are no JSON object");
+    if (object->n > IMAGE_NOTES_MAX)
+        return err_set(err, ERR_LIMIT, "more than %d annotations", IMAGE_NOTES_MAX);
+    notes.v = arena_array(mem, struct image_note, object->n + 1);
+    json_each(item, object)
+    {
+        struct image_note *note = &notes.v[notes.n++];
+
+        bytes += item->key.n + item->text.n;
+        if (bytes > IMAGE_NOTES_BYTES_MAX)
+            return err_set(err, ERR_LIMIT, "annotations of more than %lu bytes",
+                           IMAGE_NOTES_BYTES_MAX);
+        if (item->kind != JSON_STRING || !item->key.n || memchr(item->key.p, '\0', item->key.n))
+            return err_set(err, ERR_INVALID, "an annotation that is no plain text");
+        note->key = arena_text(mem, item->key);
+        if (take_text(mem, item, "annotation", &note->value, err) < 0)
+            return -1;
+    }
+    *out = notes;
+    return 0;
+}
+
+int image_notes_parse(struct arena *mem, struct str text, struct image_notes *out, struct err *err)
+{
+    const struct json *root = NULL;
+
+    if (read_document(mem, text, "manifest", &root, err) < 0)
+        return -1;
+    return image_notes_read(mem, json_get(root, "annotations"), out, err);
+}

@@ -6,6 +6,9 @@
 
 #include "lib/base/memory.h"
 #include "lib/crypto/crypto.h"
+#include "lib/image/image.h"
+
+struct json;
 
 struct image_descriptor {
     char digest[HASH_TEXT_BYTES];
@@ -50,6 +53,17 @@ int image_layout_choose(struct arena *mem, struct str text, const char *architec
                         struct err *err) MUST_CHECK;
 int image_config_parse(struct arena *mem, struct str text, struct image_config *out,
                        struct err *err) MUST_CHECK;
+
+/* The annotations of a manifest; a NUL in them or anything but texts is refused. */
+struct image_notes {
+    struct image_note *v;
+    size_t n;
+};
+int image_notes_parse(struct arena *mem, struct str text, struct image_notes *out,
+                      struct err *err) MUST_CHECK;
+/* The same for an object that was read already. */
+int image_notes_read(struct arena *mem, const struct json *object, struct image_notes *out,
+                     struct err *err) MUST_CHECK;
 
 /* manifest.json of "docker save": the first image in it. */
 struct image_docker_archive {

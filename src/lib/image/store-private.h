@@ -46,6 +46,16 @@ int names_read(const struct image_store *store, struct arena *mem, struct image_
 int names_change(const struct image_store *store, const char *name, const char *digest,
                  struct err *err) MUST_CHECK;
 
+/* ---- change.c ---- */
+
+/* Shared by everything that adds to the store or reads it whole; ends with the descriptor. */
+int store_lock(const struct image_store *store, int *out_fd, struct err *err) MUST_CHECK;
+/* Removes what nothing names. What cannot be removed now costs space, not correctness. */
+void store_tidy(const struct image_store *store);
+/* Makes or replaces a file: write() gets a temporary one beside it, which then takes its name. */
+int file_make(const char *path, unsigned mode, int (*write)(int fd, void *context, struct err *err),
+              void *context, struct err *err) MUST_CHECK;
+
 /* ---- worker.c: the program `image` ---- */
 
 /* What it is started with, besides the request. */
@@ -54,6 +64,8 @@ struct worker_hands {
     int extra_fd;  /* an archive to read, a file to write, certificates; or -1 */
     int folder_fd; /* an OCI layout whose files it may ask for; or -1 */
     uint64_t timeout_ms;
+    const struct image_tree *trees;
+    size_t tree_n;
 };
 
 /* Runs one request to its end; *answer is the member "result" of its last event. */

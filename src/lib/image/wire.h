@@ -8,7 +8,7 @@ enum image_fd {
     IMAGE_FD_CONTENT,     /* STATE/images/content */
     IMAGE_FD_LOCK,        /* never used: held open, so the store stays locked until it is gone */
     IMAGE_FD_EXTRA,       /* an archive, a file to write, certificates; or /dev/null */
-    IMAGE_FD_END,
+    IMAGE_FD_TREES,       /* as many folders as the request has "trees" */
 };
 
 /* Each message it sends is one JSON object with "event":

@@ -29,6 +29,7 @@
 #define GRACE_US 5000000U /* it ends itself at its deadline; after this we do it */
 #define WORKER_ENV_MAX 8
 #define HIGH_FD 512 /* above every number it is born with */
+#define WORKER_FDS_MAX (IMAGE_FD_TREES + IMAGE_TREES_MAX)
 
 struct worker {
     pid_t pid;
@@ -78,7 +79,7 @@ static void worker_environment(char *env[WORKER_ENV_MAX], char *space, size_t si
     env[n] = NULL;
 }
 
-static int spawn_with(const int fds[IMAGE_FD_END], pid_t *out, struct err *err)
+static int spawn_with(const int *fds, int fd_n, pid_t *out, struct err *err)
 {
     char path[PATH_BYTES_MAX], space[4096], name[] = "image";
     char *argv[] = {name, NULL}, *env[WORKER_ENV_MAX];
@@ -97,9 +98,9 @@ static int spawn_with(const int fds[IMAGE_FD_END], pid_t *out, struct err *err)
     (void)posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
     (void)posix_spawnattr_setsigmask(&attr, &none);
     (void)posix_spawnattr_setsigdefault(&attr, &all);
-    for (int i = 0; i < IMAGE_FD_END; i++)
+    for (int i = 0; i < fd_n; i++)
         (void)posix_spawn_file_actions_adddup2(&files, fds[i], i);
-    (void)posix_spawn_file_actions_addclosefrom_np(&files, IMAGE_FD_END);
+    (void)posix_spawn_file_actions_addclosefrom_np(&files, fd_n);
     error = posix_spawn(out, path, &files, &attr, argv, env);
     (void)posix_spawn_file_actions_destroy(&files);
     (void)posix_spawnattr_destroy(&attr);
@@ -108,18 +109,18 @@ static int spawn_with(const int fds[IMAGE_FD_END], pid_t *out, struct err *err)
 }
 
 /* Lifted out of the way first: a source number may be a target number. */
-static int lift_and_spawn(const int sources[IMAGE_FD_END], pid_t *out, struct err *err)
+static int lift_and_spawn(const int *sources, int source_n, pid_t *out, struct err *err)
 {
-    int fds[IMAGE_FD_END], failed = 0;
+    int fds[WORKER_FDS_MAX], failed = 0;
     int n = 0;
 
-    while (n < IMAGE_FD_END && !failed) {
+    while (n < source_n && !failed) {
         fds[n] = fcntl(sources[n], F_DUPFD_CLOEXEC, HIGH_FD);
         failed = fds[n] < 0 ? err_os(err, "preparing the descriptors of \"image\"") : 0;
         n += !failed;
     }
     if (!failed)
-        failed = spawn_with(fds, out, err);
+        failed = spawn_with(fds, n, out, err);
     while (n > 0)
         (void)close(fds[--n]);
     return failed;
@@ -132,7 +133,8 @@ static int worker_start(const struct image_store *store, struct json *request,
     AUTO_FD int null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
     AUTO_FD int ours = -1;
     AUTO_FD int theirs = -1;
-    int pair[2];
+    const struct worker_hands *hands = worker->hands;
+    int pair[2], fds[WORKER_FDS_MAX];
 
     if (null_fd < 0 || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
         return err_os(err, "preparing the program \"image\"");
@@ -140,10 +142,16 @@ static int worker_start(const struct image_store *store, struct json *request,
     theirs = pair[1];
     if (seal_request(request, &request_fd, err) < 0)
         return -1;
-    if (lift_and_spawn((int[]){null_fd, null_fd, STDERR_FILENO, request_fd, theirs,
-                               store->content_fd, worker->hands->lock_fd,
-                               worker->hands->extra_fd >= 0 ? worker->hands->extra_fd : null_fd},
-                       &worker->pid, err) < 0)
+    fds[STDIN_FILENO] = fds[STDOUT_FILENO] = null_fd;
+    fds[STDERR_FILENO] = STDERR_FILENO;
+    fds[IMAGE_FD_REQUEST] = request_fd;
+    fds[IMAGE_FD_EVENTS] = theirs;
+    fds[IMAGE_FD_CONTENT] = store->content_fd;
+    fds[IMAGE_FD_LOCK] = hands->lock_fd;
+    fds[IMAGE_FD_EXTRA] = hands->extra_fd >= 0 ? hands->extra_fd : null_fd;
+    for (size_t i = 0; i < hands->tree_n; i++)
+        fds[IMAGE_FD_TREES + i] = hands->trees[i].fd;
+    if (lift_and_spawn(fds, IMAGE_FD_TREES + (int)hands->tree_n, &worker->pid, err) < 0)
         return -1;
     worker->events_fd = TAKE_FD(ours);
     return 0;
@@ -281,6 +289,8 @@ int worker_run(const struct image_store *store, struct arena *mem, struct json *
     struct worker worker = {.pid = -1, .events_fd = -1, .hands = hands, .progress = progress};
     int failed;
 
+    if (hands->tree_n > IMAGE_TREES_MAX)
+        return err_set(err, ERR_LIMIT, "more than %d folders at once", IMAGE_TREES_MAX);
     json_put_int(mem, request, "uid", (int64_t)store->owner.uid);
     json_put_int(mem, request, "gid", (int64_t)store->owner.gid);
     json_put_int(mem, request, "parent", getpid());

@@ -36,26 +36,20 @@ int fds_send(int socket_fd, const void *bytes, size_t n, const int *fds, size_t 
     return 0;
 }
 
-/* All that came along; more than we asked for were never wanted. */
-static size_t take_fds(struct msghdr *message, int *fds, size_t fd_n)
+static size_t take_fds(struct msghdr *message, int fds[FD_PASS_MAX])
 {
     const struct cmsghdr *head = CMSG_FIRSTHDR(message);
-    int got[FD_PASS_MAX];
     size_t n;
 
     if (!head || head->cmsg_level != SOL_SOCKET || head->cmsg_type != SCM_RIGHTS)
         return 0;
     n = (head->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-    memcpy(got, CMSG_DATA(head), n * sizeof(int));
-    for (size_t i = 0; i < n; i++)
-        if (n == fd_n)
-            fds[i] = got[i];
-        else
-            (void)close(got[i]);
+    memcpy(fds, CMSG_DATA(head), n * sizeof(int));
     return n;
 }
 
-int fds_receive(int socket_fd, void *bytes, size_t n, int *fds, size_t fd_n, struct err *err)
+int fds_receive_any(int socket_fd, void *bytes, size_t n, int fds[FD_PASS_MAX], size_t *fd_n,
+                    struct err *err)
 {
     union control control = {{0}};
     struct iovec io = {bytes, n};
@@ -63,11 +57,9 @@ int fds_receive(int socket_fd, void *bytes, size_t n, int *fds, size_t fd_n, str
                              .msg_iovlen = 1,
                              .msg_control = control.bytes,
                              .msg_controllen = sizeof control.bytes};
-    size_t came;
     ssize_t got;
 
-    for (size_t i = 0; i < fd_n; i++)
-        fds[i] = -1;
+    *fd_n = 0;
     do
         got = recvmsg(socket_fd, &message, MSG_CMSG_CLOEXEC);
     while (got < 0 && errno == EINTR);
@@ -75,10 +67,24 @@ int fds_receive(int socket_fd, void *bytes, size_t n, int *fds, size_t fd_n, str
         return 0;
     if (got < 0)
         return err_os(err, "receiving descriptors");
-    came = take_fds(&message, fds, fd_n);
-    if (came != 0 && came != fd_n)
-        return err_set(err, ERR_INTEGRITY, "%zu descriptors came along instead of %zu", came, fd_n);
+    *fd_n = take_fds(&message, fds);
     return (int)got;
+}
+
+int fds_receive(int socket_fd, void *bytes, size_t n, int *fds, size_t fd_n, struct err *err)
+{
+    int came[FD_PASS_MAX];
+    size_t came_n;
+    int got = fds_receive_any(socket_fd, bytes, n, came, &came_n, err);
+
+    for (size_t i = 0; i < fd_n; i++)
+        fds[i] = got >= 0 && came_n == fd_n ? came[i] : -1;
+    if (got < 0 || came_n == 0 || came_n == fd_n)
+        return got;
+    /* More than we asked for were never wanted. */
+    for (size_t i = 0; i < came_n; i++)
+        (void)close(came[i]);
+    return err_set(err, ERR_INTEGRITY, "%zu descriptors came along instead of %zu", came_n, fd_n);
 }
 
 int fd_send(int socket_fd, int fd, struct err *err)

@@ -14,7 +14,8 @@ pid_t sys_clone(const struct clone_request *request, int *pidfd)
     struct clone_args args = {
         .flags = request->flags | CLONE_PIDFD,
         .pidfd = (uintptr_t)pidfd,
-        .exit_signal = SIGCHLD,
+        /* A sibling has the signal of who makes it; the kernel wants none named. */
+        .exit_signal = request->flags & CLONE_PARENT ? 0 : SIGCHLD,
     };
 
     if (request->cgroup_fd >= 0) {

@@ -1,0 +1,216 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# Sandboxes made by a spawner (docs/decisions/0013): the same walls, seen by the same preflight, and
+# whoever of Brig is killed, nothing of them is alive 2 s later.
+
+load attack
+
+PLAIN=$BRIG_BUILD/src/cmd/cli/brig
+BRIG=$BRIG_BUILD/tests/flow/spawner/brig-spawner
+export BRIG
+
+setup() {
+    common_setup
+    name=$(a_name)
+}
+
+teardown() {
+    wait
+}
+
+# start: a sandbox with 20 processes that do not want to go; sets $brig, $spawner and $outer.
+start() {
+    start_box -- /mnt/attack/linger "$name" 20 detach ignore stop
+    brig=$box
+    eventually 10 grep -q "$name" "$WORK/said"
+    spawner=$(child_of "$brig")
+    outer=$(child_of "$spawner")
+    [ "$(tr '\0' ' ' <"/proc/$spawner/cmdline")" = "box spawner " ]
+    [ "$(called "$name")" -ge 20 ] # control: they are there
+}
+
+gone_in_2s() {
+    eventually 2 none_called "$name"
+    eventually 2 eval "! kill -0 $outer 2>/dev/null"
+    eventually 2 eval "! kill -0 $spawner 2>/dev/null"
+    wait "$brig" || true
+}
+
+cleared_up() {
+    run -0 box -- true
+    nothing_left
+    each_run_ended_once
+}
+
+# posture PROGRAM [OPTION…]: what a run's outcome says of its walls, without the version, which names
+# the program.
+posture() {
+    local program=$1
+    shift
+    "$program" sandbox exec --quiet "$@" -- true </dev/null &&
+        receipts 'last | .posture | [.sandbox_spec_hash, .image_digest, .mounts_hash,
+            .egress_policy_hash, .resource_limits_hash, .evidence, (.degraded | length)] | @tsv'
+}
+
+@test "the posture is the same with and without a spawner" {
+    mkdir in out
+    plain=$(posture "$PLAIN" --mount "$PWD/in:/workspace" --mount "$PWD/out:/mnt/out:rw" --memory 64M)
+    spawned=$(posture "$BRIG" --mount "$PWD/in:/workspace" --mount "$PWD/out:/mnt/out:rw" --memory 64M)
+    [ -n "$plain" ]
+    [ "$plain" = "$spawned" ]
+    # control: another sandbox has another one
+    [ "$(posture "$BRIG" --memory 64M)" != "$spawned" ]
+}
+
+# runs: the lines of standard input, each in a sandbox of its own of one and the same spawner.
+runs() {
+    mkdir -p -m 700 "$BRIG_HOME"
+    "$BRIG_BUILD/tests/flow/spawner/runs" "$BRIG_HOME"
+}
+
+@test "a template is not written to, and nothing of a sandbox shows in the next" {
+    # The shared root belongs to the user inside; only its mount is read-only.
+    run -0 runs <<'END'
+for f in /mark /etc/mark /usr/mark /mnt/mark /var/empty/mark; do touch $f; done; chmod 700 /; echo mark >>/etc/passwd
+touch /tmp/mark /dev/shm/mark /home/sandbox/mark /sandbox/output/mark && ipcmk -Q >/dev/null && sleep 100 & hostname
+find / -xdev -name mark; find /tmp /dev /home /sandbox -name mark; grep mark /etc/passwd; ipcs -q | grep 0x; ls -d /proc/[0-9]* | wc -l; stat -c %a /
+END
+    [ "$(grep -c 'Read-only file system' <<<"$output")" -eq 7 ]
+    answers 'line 2' 'exit 0 signal 0 ' # control: its own places are writable
+    says $'sandbox\nline 2'
+    says $'line 2: exit 0 signal 0 \n'
+    [[ ${output#*line 2: exit 0 signal 0 } =~ ^$'\n'[0-9]+$'\n755\nline 3: exit 0' ]]
+    nothing_left
+}
+
+@test "a spawner that died between two runs is noticed" {
+    mkdir -p -m 700 "$BRIG_HOME"
+    mkfifo lines
+    "$BRIG_BUILD/tests/flow/spawner/runs" "$BRIG_HOME" <lines >said 2>&1 3>&- &
+    owner=$!
+    exec 4>lines
+    echo 'echo one' >&4
+    eventually 10 grep -q 'line 1: exit 0' said
+    first=$(child_of "$owner")
+    kill -KILL "$first"
+    echo 'echo two' >&4
+    eventually 10 grep -q 'line 2: exit 0' said
+    [ "$(child_of "$owner")" != "$first" ]
+    exec 4>&-
+    wait "$owner"
+    nothing_left
+}
+
+@test "the spawner is killed" {
+    start
+    kill -KILL "$spawner"
+    gone_in_2s
+    nothing_left # Brig itself was there to clear up
+    [ "$(receipts '.[1].reason_code')" = SANDBOX_FAILED ]
+    cleared_up
+}
+
+@test "Brig is killed" {
+    start
+    kill -KILL "$brig"
+    gone_in_2s
+    cleared_up
+    [ "$(receipts '.[1].reason_code')" = RUN_ABANDONED ]
+}
+
+@test "Brig and the spawner are killed" {
+    start
+    kill -KILL "$brig" "$spawner"
+    gone_in_2s
+    cleared_up
+    [ "$(receipts '.[1].reason_code')" = RUN_ABANDONED ]
+}
+
+@test "Brig, the spawner and the supervisor are killed" {
+    start
+    kill -KILL "$brig" "$spawner" "$outer"
+    gone_in_2s
+    cleared_up
+    [ "$(receipts '.[1].reason_code')" = RUN_ABANDONED ]
+}
+
+@test "the supervisor is killed" {
+    start
+    kill -KILL "$outer"
+    gone_in_2s
+    nothing_left
+    [ "$(receipts '.[1].reason_code')" = SANDBOX_FAILED ]
+    cleared_up
+}
+
+@test "the spawner is stopped, then Brig is killed" {
+    start
+    kill -STOP "$spawner"
+    kill -KILL "$brig"
+    eventually 2 none_called "$name"
+    eventually 2 eval "! kill -0 $outer 2>/dev/null || grep -q '^State:.Z' /proc/$outer/status"
+    kill -KILL "$spawner"
+    wait "$brig" || true
+    cleared_up
+}
+
+@test "killed at any moment of its building, nothing stays" {
+    for ms in 0 2 4 6 8 10 13 16 20 30; do
+        for whom in brig spawner both; do
+            bash -c 'exec "$BRIG" sandbox exec --quiet --mount "$1:/mnt/attack" -- /mnt/attack/linger "$2" 3 ignore' \
+                sh "$ATTACK" "$name" >/dev/null 2>&1 3>&- &
+            brig=$!
+            sleep "$(printf '0.%03d' $ms)"
+            spawner=$(child_of "$brig" 2>/dev/null) || spawner=
+            [ $whom = spawner ] || kill -KILL "$brig" 2>/dev/null || true
+            [ $whom = brig ] || [ -z "$spawner" ] || kill -KILL "$spawner" 2>/dev/null || true
+            kill -KILL "$brig" 2>/dev/null || true
+            wait "$brig" 2>/dev/null || true
+        done
+    done
+    eventually 2 none_called "$name"
+    run -0 box -- true
+    eventually 5 nothing_left
+    each_run_ended_once
+    run -0 brig receipts verify
+}
+
+# Whatever holds of a sandbox holds of one made by a spawner: the files of this folder once more.
+# Left out are those that look for processes one generation further up.
+again() {
+    run timeout -k 5 600 bats --tap "$BRIG_ROOT/tests/attack/$1.bats"
+    status_is 0
+    says "ok 1 " # it did run
+}
+
+@test "again: namespaces" {
+    again namespaces
+}
+
+@test "again: neighbours" {
+    again neighbours
+}
+
+@test "again: descriptors" {
+    again descriptors
+}
+
+@test "again: read-only" {
+    again read-only
+}
+
+@test "again: sysctl" {
+    again sysctl
+}
+
+@test "again: calls" {
+    again calls
+}
+
+@test "again: survivors" {
+    again survivors
+}
+
+@test "again: links in the root" {
+    again root-links
+}
