@@ -78,6 +78,17 @@ int govern_restore(struct govern *govern, const struct request *request, struct 
 int govern_snapshot_remove(struct govern *govern, const struct request *request, struct run *run,
                            bool *freed, struct err *err) MUST_CHECK;
 
+/* An image comes, goes or is written (request->kind), by `work`, once the intent is durable. It
+ * fills run->outcome.image as far as it is known, in the run's arena. What it may
+ * not do (ERR_FORBIDDEN) and what is not what it should be (ERR_INTEGRITY) is a denial, any other
+ * failure an outcome; code and words of either are in run->outcome. */
+struct image_work {
+    int (*run)(void *context, struct run *run, struct err *err);
+    void *context;
+};
+int govern_image(struct govern *govern, const struct request *request,
+                 const struct image_work *work, struct run *run, struct err *err) MUST_CHECK;
+
 /* For those who list: the execute stage, borrowed. */
 struct execute *govern_execute(struct govern *govern);
 

@@ -99,6 +99,10 @@ const char *action_name(enum action_kind kind)
         [ACTION_SNAPSHOT_REMOVE] = "snapshot-remove",
         [ACTION_SNAPSHOT_EXPORT] = "snapshot-export",
         [ACTION_SNAPSHOT_IMPORT] = "snapshot-import",
+        [ACTION_IMAGE_PULL] = "image-pull",
+        [ACTION_IMAGE_IMPORT] = "image-import",
+        [ACTION_IMAGE_REMOVE] = "image-remove",
+        [ACTION_IMAGE_EXPORT] = "image-export",
     };
 
     return names[kind];

@@ -48,6 +48,9 @@
     X(SANDBOX_EXPIRED, "SANDBOX_EXPIRED", "its time to live was over")                             \
     X(SANDBOX_IDLE, "SANDBOX_IDLE", "nothing ran in it for as long as was agreed")                 \
     X(SNAPSHOT_FAILED, "SNAPSHOT_FAILED", "a snapshot could not be made, used or removed")         \
+    X(IMAGE_FAILED, "IMAGE_FAILED", "an image could not be got, written or removed")               \
+    X(IMAGE_REFUSED, "IMAGE_REFUSED",                                                              \
+      "the image is not what was asked for, or the way to it is not allowed")                      \
     X(FILE_FAILED, "FILE_FAILED", "a file could not be read or changed")                           \
     X(PORT_FAILED, "PORT_FAILED", "a port could not be opened")                                    \
     X(RUN_ABANDONED, "RUN_ABANDONED", "Brig ended before the run did")                             \

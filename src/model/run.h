@@ -66,6 +66,10 @@ enum action_kind {
     ACTION_SNAPSHOT_REMOVE,
     ACTION_SNAPSHOT_EXPORT,
     ACTION_SNAPSHOT_IMPORT,
+    ACTION_IMAGE_PULL, /* images; no sandbox is part of it */
+    ACTION_IMAGE_IMPORT,
+    ACTION_IMAGE_REMOVE,
+    ACTION_IMAGE_EXPORT,
 };
 
 const char *action_name(enum action_kind kind);
@@ -94,9 +98,9 @@ struct action {
     const char *principal;
     const char *tenant;
     const char *provider;
-    const char *image;   /* "host" */
-    struct words argv;   /* exactly what runs */
-    struct words env;    /* "K=V", sorted, only what was asked for */
+    const char *image; /* "host"; IMAGE_…: the one it is about, or "" when it is not known yet */
+    struct words argv; /* exactly what runs */
+    struct words env;  /* "K=V", sorted, only what was asked for */
     const char *workdir; /* inside; NULL: the default */
     const struct mount_ask *mounts;
     size_t mount_n;
@@ -317,6 +321,10 @@ struct outcome {
         bool live;        /* processes were held still and their files copied */
         uint64_t held_us; /* for so long */
     } snapshot;
+    struct {
+        const char *reference; /* of the image that came, went or was written, or NULL */
+        const char *digest;    /* of its manifest, or NULL */
+    } image;
 };
 
 /* ---- receipts of the run: filled by record ---- */

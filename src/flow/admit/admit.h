@@ -50,6 +50,10 @@ int admit_change(const struct request *request, struct run *run, struct err *err
 /* The same for a file or a port of one; paths are bounded here and resolved inside only. */
 int admit_files(const struct request *request, struct run *run, struct err *err) MUST_CHECK;
 
+/* An image that is to come, go or be written: request->image names it, or is "" when only the
+ * archive in request->path does; request->other is the file that is written. */
+int admit_image(const struct request *request, struct run *run, struct err *err) MUST_CHECK;
+
 /* What a kept sandbox was made from, as the text that is kept with it. Of the run its id, its
  * policy's hash and its planned posture are taken. */
 int config_write(const struct request *request, const struct run *run, struct buf *out,

@@ -214,6 +214,21 @@ static struct json *snapshot_json(struct arena *mem, const struct run *run)
     return json;
 }
 
+static bool is_about_image(const struct run *run)
+{
+    return run->action.kind == ACTION_IMAGE_PULL || run->action.kind == ACTION_IMAGE_IMPORT ||
+           run->action.kind == ACTION_IMAGE_REMOVE || run->action.kind == ACTION_IMAGE_EXPORT;
+}
+
+static struct json *image_json(struct arena *mem, const struct run *run)
+{
+    struct json *json = json_object(mem);
+
+    put_if(mem, json, "digest", run->outcome.image.digest);
+    put_if(mem, json, "reference", run->outcome.image.reference);
+    return json;
+}
+
 static void put_moved(struct arena *mem, const struct run *run, struct json *outcome)
 {
     if (run->action.kind == ACTION_FILES)
@@ -222,6 +237,8 @@ static void put_moved(struct arena *mem, const struct run *run, struct json *out
         json_put(outcome, "port", port_json(mem, run));
     if (run->outcome.snapshot.id)
         json_put(outcome, "snapshot", snapshot_json(mem, run));
+    if (is_about_image(run))
+        json_put(outcome, "image", image_json(mem, run));
 }
 
 static const char *status_of(enum verdict_kind verdict)
@@ -257,6 +274,8 @@ static void put_names(struct arena *mem, const struct run *run, struct json *jso
     if (run->action.base && run->action.kind != ACTION_EXEC)
         json_put_text(mem, json, "base_snapshot_id", run->action.base);
     json_put_text(mem, json, "effect_id", run->effect_id);
+    if (is_about_image(run) && *run->action.image)
+        json_put_bytes(mem, json, "image", str_of(run->action.image));
     put_if(mem, json, "principal", run->action.principal);
     put_if(mem, json, "provider", run->action.provider);
     put_if(mem, json, "request_hash", run->action.request_hash);

@@ -3,6 +3,7 @@
 /* brig image pull|import|list|show|remove|export|verify: what sandboxes can stand on. */
 
 #include "surface/cli/commands.h"
+#include "surface/cli/sandbox.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -21,6 +22,18 @@
 #define PASSWORD_MAX 4096
 #define PROGRESS_AFTER_US 1000000U
 #define SHORT_DIGEST 19 /* "sha256:" and 12 digits */
+
+/* What one command does to the store. */
+struct image_call {
+    struct invocation *inv;
+    struct image_store *store;
+    struct image_pull pull;
+    struct image_import import;
+    const char *output;
+    struct image image; /* what came, went or was written */
+    bool freed;
+    struct err failure;
+};
 
 static int open_store(struct invocation *inv, struct image_store **out, struct err *err)
 {
@@ -78,15 +91,6 @@ static uint64_t image_bytes(const struct image *image)
     return sum;
 }
 
-static struct json *words_json(struct arena *mem, const struct words *words)
-{
-    struct json *list = json_array(mem);
-
-    for (size_t i = 0; i < words->n; i++)
-        json_push(list, json_text(mem, str_of(words->v[i])));
-    return list;
-}
-
 static struct json *layer_json(struct arena *mem, const struct image_layer *layer)
 {
     struct json *item = json_object(mem);
@@ -106,7 +110,7 @@ static struct json *image_json(struct arena *mem, const struct image *image)
 {
     struct json *root = json_object(mem), *layers = json_array(mem);
 
-    json_put(root, "names", words_json(mem, &image->names));
+    json_put(root, "names", words_json(mem, image->names));
     json_put_text(mem, root, "image_digest", image->digest);
     json_put_text(mem, root, "config_digest", image->config);
     if (*image->index)
@@ -116,9 +120,9 @@ static struct json *image_json(struct arena *mem, const struct image *image)
     json_put_text(mem, root, "architecture", image->architecture);
     json_put_text(mem, root, "added", image->added);
     json_put_int(mem, root, "bytes", (int64_t)image_bytes(image));
-    json_put(root, "env", words_json(mem, &image->env));
-    json_put(root, "entrypoint", words_json(mem, &image->entrypoint));
-    json_put(root, "command", words_json(mem, &image->command));
+    json_put(root, "env", words_json(mem, image->env));
+    json_put(root, "entrypoint", words_json(mem, image->entrypoint));
+    json_put(root, "command", words_json(mem, image->command));
     json_put_text(mem, root, "workdir", image->workdir);
     json_put_text(mem, root, "user", image->user);
     for (size_t i = 0; i < image->layer_n; i++)
@@ -171,12 +175,14 @@ static void print_line(struct invocation *inv, const struct image *image, const 
                   (double)image_bytes(image) / (double)MIB, image->added);
 }
 
-static int print_added(struct invocation *inv, const struct image *image)
+static int print_added(struct invocation *inv, const struct image *image, const char *receipt)
 {
+    struct json *answer = image_json(&inv->mem, image);
     uint64_t left_out = 0;
 
+    json_put_text(&inv->mem, answer, "receipt_id", receipt);
     if (inv->json)
-        return cli_json(inv, image_json(&inv->mem, image));
+        return cli_json(inv, answer);
     for (size_t i = 0; i < image->layer_n; i++)
         left_out += image->layers[i].left_out;
     (void)fprintf(inv->out, "%s\n", image->digest);
@@ -230,93 +236,195 @@ static int pull_request(struct invocation *inv, struct image_pull *pull, struct 
     return image_ref_parse(&inv->mem, str_of(inv->operands.v[0]), &pull->ref, err);
 }
 
+/* ---- what changes something, or leaves ---- */
+
+static void tell_image(struct run *run, const struct image *image)
+{
+    run->outcome.image.digest = arena_text(&run->mem, str_of(image->digest));
+    if (image->names.n)
+        run->outcome.image.reference = arena_text(&run->mem, str_of(image->names.v[0]));
+}
+
+static int do_pull(struct image_call *call, const struct image_progress *progress, struct err *err)
+{
+    return image_pull(call->store, &call->inv->mem, &call->pull, progress, &call->image, err);
+}
+
+static int do_import(struct image_call *call, const struct image_progress *progress,
+                     struct err *err)
+{
+    return image_import(call->store, &call->inv->mem, &call->import, progress, &call->image, err);
+}
+
+static int do_export(struct image_call *call, const struct image_progress *progress,
+                     struct err *err)
+{
+    return image_export(call->store, &call->image, call->output, progress, err);
+}
+
+static int do_remove(struct image_call *call, const struct image_progress *progress,
+                     struct err *err)
+{
+    (void)progress;
+    return image_remove(call->store, call->inv->operands.v[0], &call->freed, err);
+}
+
+static const struct image_verb {
+    enum action_kind kind;
+    int (*run)(struct image_call *call, const struct image_progress *progress, struct err *err);
+} verbs[] = {
+    {ACTION_IMAGE_PULL,   do_pull  },
+    {ACTION_IMAGE_IMPORT, do_import},
+    {ACTION_IMAGE_EXPORT, do_export},
+    {ACTION_IMAGE_REMOVE, do_remove},
+};
+
+static int work(void *context, struct run *run, struct err *err)
+{
+    struct image_call *call = context;
+    struct progress_line line;
+    struct image_progress progress = progress_begin(call->inv, &line);
+    int failed = 0;
+
+    for (size_t i = 0; i < COUNT(verbs); i++)
+        if (verbs[i].kind == run->action.kind)
+            failed = verbs[i].run(call, &progress, err);
+    progress_end(&line);
+    if (failed)
+        call->failure = *err;
+    else if (call->image.digest[0])
+        tell_image(run, &call->image);
+    return failed;
+}
+
+/* Under receipts, like everything that has an effect. 0: it was done, print() has told it. */
+static int govern_call(struct image_call *call, enum action_kind kind, const char *image,
+                       const char *path,
+                       int (*print)(struct image_call *call, const struct run *run))
+{
+    AUTO_SANDBOX_CALL struct sandbox_call open = {0};
+    const struct image_work what = {work, call};
+    struct run run;
+    struct err err;
+    int status = 0;
+
+    if (sandbox_call_open(call->inv, &open, &status) < 0)
+        return status;
+    open.request.kind = kind;
+    open.request.image = image;
+    open.request.path = path;
+    open.request.other = call->output;
+    run_init(&run);
+    if (govern_image(open.govern, &open.request, &what, &run, &err) < 0)
+        status = cli_error(call->inv, &err);
+    else if (run.outcome.failure)
+        status = cli_error(call->inv, &call->failure);
+    else
+        status = print(call, &run);
+    run_done(&run);
+    return status;
+}
+
+static void call_done(struct image_call *call)
+{
+    image_store_free(call->store);
+}
+
+#define AUTO_IMAGE_CALL __attribute__((cleanup(call_done)))
+
+static int answer_added(struct image_call *call, const struct run *run)
+{
+    return print_added(call->inv, &call->image, run->closing.id);
+}
+
 int run_image_pull(struct invocation *inv)
 {
-    AUTO(image_store) struct image_store *store = NULL;
-    struct image_pull pull = {0};
-    struct progress_line line;
-    struct image_progress progress = progress_begin(inv, &line);
-    struct image image;
+    AUTO_IMAGE_CALL struct image_call call = {.inv = inv};
     struct err err;
-    int failed;
 
-    if (pull_request(inv, &pull, &err) < 0 || open_store(inv, &store, &err) < 0)
+    if (pull_request(inv, &call.pull, &err) < 0 || open_store(inv, &call.store, &err) < 0)
         return cli_error(inv, &err);
-    failed = image_pull(store, &inv->mem, &pull, &progress, &image, &err);
-    progress_end(&line);
-    return failed ? cli_error(inv, &err) : print_added(inv, &image);
+    return govern_call(&call, ACTION_IMAGE_PULL, image_ref_name(&inv->mem, &call.pull.ref), NULL,
+                       answer_added);
 }
 
 /* ---- import, export, verify ---- */
 
 int run_image_import(struct invocation *inv)
 {
-    AUTO(image_store) struct image_store *store = NULL;
+    AUTO_IMAGE_CALL struct image_call call = {.inv = inv};
     uint64_t timeout = option_number(inv, "--timeout");
-    struct image_import import = {
+    struct err err;
+
+    call.import = (struct image_import){
         .path = inv->operands.v[0],
         .name = option_text(inv, "--name"),
         .skip_devices = option_flag(inv, "--skip-devices"),
         .timeout_ms = timeout ? timeout : IMPORT_TIMEOUT_MS,
     };
-    struct progress_line line;
-    struct image_progress progress = progress_begin(inv, &line);
-    struct image image;
-    struct err err;
-    int failed;
-
-    if (open_store(inv, &store, &err) < 0)
+    if (open_store(inv, &call.store, &err) < 0)
         return cli_error(inv, &err);
-    failed = image_import(store, &inv->mem, &import, &progress, &image, &err);
-    progress_end(&line);
-    return failed ? cli_error(inv, &err) : print_added(inv, &image);
+    return govern_call(&call, ACTION_IMAGE_IMPORT, call.import.name ? call.import.name : "",
+                       call.import.path, answer_added);
 }
 
-/* Both read an image whole; output names where to, or is NULL. */
-static int read_whole(struct invocation *inv, const char *output)
+static int open_image(struct image_call *call, struct err *err)
 {
-    AUTO(image_store) struct image_store *store = NULL;
-    struct json *answer = json_object(&inv->mem);
-    struct progress_line line;
-    struct image_progress progress = progress_begin(inv, &line);
-    struct image image;
-    struct err err;
-    int failed;
+    return open_store(call->inv, &call->store, err) < 0 ||
+                   image_find(call->store, &call->inv->mem, call->inv->operands.v[0], &call->image,
+                              err) < 0
+               ? -1
+               : 0;
+}
 
-    if (open_store(inv, &store, &err) < 0 ||
-        image_find(store, &inv->mem, inv->operands.v[0], &image, &err) < 0)
-        return cli_error(inv, &err);
-    failed = output ? image_export(store, &image, output, &progress, &err)
-                    : image_verify(store, &image, &progress, &err);
-    progress_end(&line);
-    if (failed)
-        return cli_error(inv, &err);
-    json_put_text(&inv->mem, answer, "image_digest", image.digest);
-    if (output)
-        json_put_bytes(&inv->mem, answer, "output", str_of(output));
-    else
-        json_put_bool(&inv->mem, answer, "intact", true);
+static int answer_exported(struct image_call *call, const struct run *run)
+{
+    struct invocation *inv = call->inv;
+    struct json *answer = json_object(&inv->mem);
+
+    json_put_text(&inv->mem, answer, "image_digest", call->image.digest);
+    json_put_bytes(&inv->mem, answer, "output", str_of(call->output));
+    json_put_text(&inv->mem, answer, "receipt_id", run->closing.id);
     if (inv->json)
         return cli_json(inv, answer);
-    (void)fprintf(inv->out, "%s%s\n", image.digest,
-                  output ? "" : " is intact: every blob and every layer is what it was");
+    (void)fprintf(inv->out, "%s\n", call->image.digest);
     return 0;
 }
 
 int run_image_export(struct invocation *inv)
 {
-    const char *output = option_text(inv, "--output");
+    AUTO_IMAGE_CALL struct image_call call = {.inv = inv, .output = option_text(inv, "--output")};
     struct err err;
 
-    if (output)
-        return read_whole(inv, output);
-    (void)err_set(&err, ERR_INVALID, "where to? --output FILE");
-    return cli_error(inv, &err);
+    if (!call.output)
+        (void)err_set(&err, ERR_INVALID, "where to? --output FILE");
+    if (!call.output || open_image(&call, &err) < 0)
+        return cli_error(inv, &err);
+    return govern_call(&call, ACTION_IMAGE_EXPORT, inv->operands.v[0], NULL, answer_exported);
 }
 
 int run_image_verify(struct invocation *inv)
 {
-    return read_whole(inv, NULL);
+    AUTO_IMAGE_CALL struct image_call call = {.inv = inv};
+    struct json *answer = json_object(&inv->mem);
+    struct progress_line line;
+    struct image_progress progress = progress_begin(inv, &line);
+    struct err err;
+    int failed;
+
+    if (open_image(&call, &err) < 0)
+        return cli_error(inv, &err);
+    failed = image_verify(call.store, &call.image, &progress, &err);
+    progress_end(&line);
+    if (failed)
+        return cli_error(inv, &err);
+    json_put_text(&inv->mem, answer, "image_digest", call.image.digest);
+    json_put_bool(&inv->mem, answer, "intact", true);
+    if (inv->json)
+        return cli_json(inv, answer);
+    (void)fprintf(inv->out, "%s is intact: every blob and every layer is what it was\n",
+                  call.image.digest);
+    return 0;
 }
 
 /* ---- list, show, remove ---- */
@@ -357,25 +465,31 @@ int run_image_show(struct invocation *inv)
     return print_image(inv, &image);
 }
 
-int run_image_remove(struct invocation *inv)
+static int answer_removed(struct image_call *call, const struct run *run)
 {
-    AUTO(image_store) struct image_store *store = NULL;
+    struct invocation *inv = call->inv;
     struct json *answer = json_object(&inv->mem);
-    bool freed = false;
-    struct err err;
 
-    if (open_store(inv, &store, &err) < 0 ||
-        image_remove(store, inv->operands.v[0], &freed, &err) < 0)
-        return cli_error(inv, &err);
     if (inv->json) {
         json_put_bytes(&inv->mem, answer, "removed", str_of(inv->operands.v[0]));
-        json_put_bool(&inv->mem, answer, "freed", freed);
+        json_put_bool(&inv->mem, answer, "freed", call->freed);
+        json_put_text(&inv->mem, answer, "receipt_id", run->closing.id);
         return cli_json(inv, answer);
     }
-    if (!freed)
+    if (!call->freed)
         (void)fprintf(inv->err,
                       "%s: the store is in use; the space is freed by the next pull, "
                       "import or remove\n",
                       inv->program);
     return 0;
+}
+
+int run_image_remove(struct invocation *inv)
+{
+    AUTO_IMAGE_CALL struct image_call call = {.inv = inv};
+    struct err err;
+
+    if (open_image(&call, &err) < 0)
+        return cli_error(inv, &err);
+    return govern_call(&call, ACTION_IMAGE_REMOVE, inv->operands.v[0], NULL, answer_removed);
 }
