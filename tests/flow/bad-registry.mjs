@@ -26,6 +26,8 @@
 //   index        an image index; its entry for linux is the good manifest
 //   no-platform  an image index without this machine's platform
 //   schema1      a manifest of old
+//   flaky        each address answers only the third time: hangs up, then 503, then the answer
+//   broken       503, always
 import http from 'node:http';
 import https from 'node:https';
 import fs from 'node:fs';
@@ -39,6 +41,7 @@ const manifestType = 'application/vnd.oci.image.manifest.v1+json';
 const arch = { x64: 'amd64', arm64: 'arm64' }[process.arch] ?? process.arch;
 const log = (line) => fs.appendFileSync(`${layout}/../requests`, line + '\n');
 let second;
+const seen = new Map(); // of "flaky": how often each address was asked for
 
 const platformIndex = (architecture) =>
     JSON.stringify({
@@ -135,6 +138,12 @@ function answer(request, response) {
     let match = /^\/v2\/([a-z0-9-]+)\/(manifests|blobs)\//.exec(request.url);
     if (match && match[1] === 'twice' && request.headers.authorization === undefined)
         return response.writeHead(401, { 'WWW-Authenticate': 'Basic realm="x"' }).end();
+    if (match && match[1] === 'broken') return response.writeHead(503).end();
+    if (match && match[1] === 'flaky') {
+        seen.set(request.url, (seen.get(request.url) ?? 0) + 1);
+        if (seen.get(request.url) === 1) return response.socket.destroy();
+        if (seen.get(request.url) === 2) return response.writeHead(503).end();
+    }
     if (match) return match[2] === 'manifests' ? manifest(match[1], request, response) : layer(match[1], request, response);
     match = /^\/token\/([a-z-]+)\?/.exec(request.url);
     if (match) return response.end(JSON.stringify({ token: match[1] === 'token' ? 'sesame' : 'sesame\r\nX-Evil: 1' }));

@@ -164,6 +164,26 @@ CASES
     nothing_left
 }
 
+@test "what breaks is tried again, a few times" {
+    start_bad
+    run brig image pull "$bad/flaky:latest" --json
+    status_is 0
+    json_is .image_digest "$digest"
+    # The manifest, the configuration and two layers, each three times.
+    [ "$(grep -c /v2/flaky/ "$WORK/requests")" -eq 12 ]
+    run brig image pull "$bad/broken:latest"
+    status_is 69
+    says "the registry answers 503"
+    [ "$(grep -c /v2/broken/ "$WORK/requests")" -eq 4 ]
+}
+
+@test "trying again does not outlast the time that was given" {
+    start_bad
+    run brig image pull "$bad/broken:latest" --timeout 100ms
+    [ "$status" -ne 0 ]
+    [ "$(grep -c /v2/broken/ "$WORK/requests")" -le 1 ] # the shortest pause is longer than that
+}
+
 @test "a registry nobody runs is unavailable" {
     need perl
     run brig image pull "127.0.0.1:$(free_port)/x"

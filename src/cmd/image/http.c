@@ -304,6 +304,13 @@ static int explain(CURLcode code, const char *detail, struct err *err)
                    *detail ? ": " : "", detail);
 }
 
+/* Not a stall: that has taken its time already. */
+static bool is_passing(CURLcode code)
+{
+    return code == CURLE_COULDNT_CONNECT || code == CURLE_GOT_NOTHING || code == CURLE_RECV_ERROR ||
+           code == CURLE_SEND_ERROR || code == CURLE_PARTIAL_FILE;
+}
+
 #define SET(option, value)                                                                         \
     (void)curl_easy_setopt(curl, option, value) /* fails only for what libcurl lacks */
 
@@ -365,6 +372,7 @@ int http_get(struct http *http, const struct http_request *request, struct http_
     (void)curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &answer.status);
     curl_slist_free_all(headers);
     SET(CURLOPT_ERRORBUFFER, NULL);
+    http->broke = !x.failed && is_passing(code);
     if (x.failed)
         *err = x.why;
     if (code != CURLE_OK)

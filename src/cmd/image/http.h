@@ -13,6 +13,7 @@ struct http {
     bool proxied;
     uint64_t stall_us;
     struct buf ca; /* certificates to trust instead of the system's */
+    bool broke;    /* the last failure was the connection's: the next try may be luckier */
 };
 
 struct http_request {

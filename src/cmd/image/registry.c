@@ -13,6 +13,8 @@
 #include "lib/base/limits.h"
 
 #include <string.h>
+#include <sys/random.h>
+#include <time.h>
 
 #define ACCEPT_MANIFEST                                                                            \
     "application/vnd.oci.image.index.v1+json, application/vnd.oci.image.manifest.v1+json, "        \
@@ -21,6 +23,9 @@
 #define TOKEN_ANSWER_MAX (256 * KIB)
 #define TOKEN_MAX (64 * KIB)
 #define INDEX_DEPTH_MAX 4
+#define RETRIES_MAX 3U
+#define RETRY_FIRST_US 250000ULL
+#define RETRY_MOST_US 5000000ULL
 
 struct registry {
     struct job *job;
@@ -169,19 +174,54 @@ static int get_following(struct registry *r, struct http_request *request,
     }
 }
 
-/* begin makes the taker ready for a fresh body. */
+/* Twice as long each time, and between half and all of it: those who were cut off together do not
+ * come back together. False when the job's time would be over by then, or enough was tried. */
+static bool pause_before_retry(const struct registry *r, unsigned retries)
+{
+    uint64_t wait_us = RETRY_FIRST_US << (retries < 16 ? retries : 16);
+    struct timespec pause;
+    uint32_t dice = 0;
+
+    if (retries >= RETRIES_MAX)
+        return false;
+    if (wait_us > RETRY_MOST_US)
+        wait_us = RETRY_MOST_US;
+    if (getrandom(&dice, sizeof dice, 0) != (ssize_t)sizeof dice)
+        dice = 0;
+    wait_us = wait_us / 2 + dice % (wait_us / 2);
+    if (clock_us() + wait_us >= r->job->deadline_us)
+        return false;
+    pause = (struct timespec){(time_t)(wait_us / 1000000U), (long)(wait_us % 1000000U) * 1000};
+    (void)nanosleep(&pause, NULL); /* woken early is just as well */
+    return true;
+}
+
+static bool is_passing_status(long status)
+{
+    return status == 429 || status == 500 || status == 502 || status == 503 || status == 504;
+}
+
+/* begin makes the taker ready for a fresh body. Only reads are made, so any may be made again. */
 static int get(struct registry *r, const char *url, const char *what, struct http_request request,
                int (*begin)(void *context, struct err *err), struct http_answer *answer,
                struct err *err)
 {
-    for (int tries = 0;; tries++) {
+    unsigned challenges = 0, retries = 0;
+
+    for (;;) {
         request.url = url;
         request.authorization = r->authorization;
-        if (begin(request.context, err) < 0 || get_following(r, &request, answer, err) < 0)
+        r->http.broke = false;
+        if (begin(request.context, err) < 0 || get_following(r, &request, answer, err) < 0) {
+            if (r->http.broke && pause_before_retry(r, retries++))
+                continue;
             return err_in(err, "%s", what);
+        }
         if (answer->status == 200)
             return 0;
-        if (answer->status != 401 || tries == 2)
+        if (is_passing_status(answer->status) && pause_before_retry(r, retries++))
+            continue;
+        if (answer->status != 401 || challenges++ == 2)
             return refuse_status(r, answer->status, what, err);
         if (authenticate(r, answer->authenticate, request.url, err) < 0)
             return -1;
