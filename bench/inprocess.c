@@ -42,6 +42,7 @@ static struct {
     struct spawner *spawner;
     struct govern *govern;         /* a box of its own for every sandbox */
     struct govern *govern_spawner; /* a spawner for all of them */
+    struct govern *govern_deaf;    /* the same, with a profile of sockets: none */
     struct execute *execute;       /* with the spawner */
     struct equip *equip;
     size_t samples;
@@ -87,10 +88,12 @@ static struct request request_for_true(void)
     };
 }
 
-static struct govern *open_govern(struct spawner *spawner)
+static struct govern *open_govern(struct spawner *spawner, bool deaf)
 {
-    struct govern_config config = {
-        .state_dir = bench.dir, .policy = bench.policy, .spawner = spawner};
+    struct govern_config config = {.state_dir = bench.dir,
+                                   .policy = bench.policy,
+                                   .spawner = spawner,
+                                   .profile_text = deaf ? "version: 1\nsockets: none\n" : NULL};
     struct govern *govern = NULL;
     struct err err;
 
@@ -197,6 +200,14 @@ static uint64_t row_governed_spawner(void)
     return now_ns() - began;
 }
 
+static uint64_t row_governed_deaf(void)
+{
+    uint64_t began = now_ns();
+
+    run_governed(bench.govern_deaf);
+    return now_ns() - began;
+}
+
 /* Build, park, compare, run, destroy; no policy, no plan, no receipt. */
 static uint64_t row_execute(void)
 {
@@ -250,6 +261,7 @@ static struct {
 } rows[] = {
     {"posix_spawn",             row_spawn,            always,         NULL},
     {"governed, spawner",       row_governed_spawner, always,         NULL},
+    {"governed, sockets: none", row_governed_deaf,    always,         NULL},
     {"governed, no spawner",    row_governed,         always,         NULL},
     {"plan only",               row_plan,             always,         NULL},
     {"execute only, spawner",   row_execute,          always,         NULL},
@@ -308,6 +320,7 @@ struct worker {
     uint64_t (*once)(struct govern *govern);
     pthread_barrier_t *start;
     uint64_t until_ns; /* 0: once */
+    bool deaf;
     size_t done;
     uint64_t last_ns;
 };
@@ -329,7 +342,7 @@ static uint64_t once_governed(struct govern *govern)
 static void *work(void *context)
 {
     struct worker *worker = context;
-    AUTO(govern) struct govern *govern = open_govern(bench.spawner);
+    AUTO(govern) struct govern *govern = open_govern(bench.spawner, worker->deaf);
 
     (void)pthread_barrier_wait(worker->start);
     if (worker->until_ns)
@@ -342,15 +355,15 @@ static void *work(void *context)
 }
 
 static uint64_t run_workers(struct worker *workers, size_t n, uint64_t (*once)(struct govern *),
-                            double seconds)
+                            bool deaf, double seconds)
 {
     pthread_barrier_t start;
     uint64_t began;
 
     (void)pthread_barrier_init(&start, NULL, (unsigned)n + 1);
     for (size_t i = 0; i < n; i++) {
-        workers[i] =
-            (struct worker){.once = once, .start = &start, .until_ns = (uint64_t)(seconds * 1e9)};
+        workers[i] = (struct worker){
+            .once = once, .deaf = deaf, .start = &start, .until_ns = (uint64_t)(seconds * 1e9)};
         if (pthread_create(&workers[i].thread, NULL, work, &workers[i]) != 0)
             give_up("thread", strerror(errno));
     }
@@ -362,10 +375,10 @@ static uint64_t run_workers(struct worker *workers, size_t n, uint64_t (*once)(s
     return now_ns() - began;
 }
 
-static void measure_rate(const char *name, uint64_t (*once)(struct govern *))
+static void measure_rate(const char *name, uint64_t (*once)(struct govern *), bool deaf)
 {
     struct worker workers[WORKERS];
-    uint64_t took = run_workers(workers, WORKERS, once, bench.seconds);
+    uint64_t took = run_workers(workers, WORKERS, once, deaf, bench.seconds);
     size_t done = 0;
 
     for (size_t i = 0; i < WORKERS; i++)
@@ -379,7 +392,7 @@ static void measure_burst(double first_ms)
     static struct worker workers[AT_ONCE];
     static uint64_t ns[AT_ONCE];
 
-    (void)run_workers(workers, AT_ONCE, once_governed, 0);
+    (void)run_workers(workers, AT_ONCE, once_governed, false, 0);
     for (size_t i = 0; i < AT_ONCE; i++)
         ns[i] = workers[i].last_ns;
     print_times("100 at once", ns, AT_ONCE, first_ms);
@@ -403,8 +416,9 @@ static void open_all(const char *where)
     if (spawner_open(&bench.spawner, &err) < 0)
         give_up("starting a spawner", err.text);
     execute_use(bench.execute, bench.spawner);
-    bench.govern = open_govern(NULL);
-    bench.govern_spawner = open_govern(bench.spawner);
+    bench.govern = open_govern(NULL, false);
+    bench.govern_spawner = open_govern(bench.spawner, false);
+    bench.govern_deaf = open_govern(bench.spawner, true);
 }
 
 static void close_all(void)
@@ -413,6 +427,7 @@ static void close_all(void)
 
     govern_free(bench.govern);
     govern_free(bench.govern_spawner);
+    govern_free(bench.govern_deaf);
     spawner_free(bench.spawner);
     equip_free(bench.equip);
     execute_free(bench.execute);
@@ -456,8 +471,9 @@ int main(int argc, char **argv)
     measure_rows();
     first_ms = print_rows();
     measure_burst(first_ms);
-    measure_rate("posix_spawn", once_spawn);
-    measure_rate("governed, two receipts", once_governed);
+    measure_rate("posix_spawn", once_spawn, false);
+    measure_rate("governed, spawner", once_governed, false);
+    measure_rate("governed, sockets: none", once_governed, true);
     close_all();
     return 0;
 }

@@ -65,5 +65,6 @@ struct facts {
     unsigned seccomp_filters;
     bool landlock_refuses; /* what it forbids was tried and refused */
     bool seccomp_refuses;
+    bool sockets_refused; /* making one was tried and refused by the filter meant for that */
     unsigned landlock_abi;
 };

@@ -213,6 +213,7 @@ struct plan {
     uint32_t inside_gid;
     bool demand_observed; /* what a provider merely claims is not enough */
     bool allow_protected; /* by the action or by the profile */
+    bool sockets_none;    /* the command can make no socket */
     struct guard
         *guard;  /* protected files as they were, for looking again; NULL: none to look at */
     int hold_fd; /* keeps the image in its store while the sandbox exists; -1: none */

@@ -24,6 +24,7 @@ teardown() {
     json_is .limits.memory_bytes.origin flag
     json_is .limits.pids.origin default
     json_is .egress none
+    json_is .sockets any
     json_is .principal "uid:$(id -u)"
     json_is '.policy.text | contains("only-echo")' true
     json_is '[.refusals[] | select(.what != "" and .change != "")] | length > 5' true

@@ -153,6 +153,17 @@ failed_checks() {
     degraded_receipt
 }
 
+@test "sockets that should not be" {
+    printf 'version: 1\nsockets: none\n' >profile.yaml
+    degraded_box sockets
+    attempt --profile profile.yaml
+    noticed PREFLIGHT_ISOLATION "preflight: "
+    degraded_receipt
+    beside_box "$BRIG_BUILD/src/cmd/box/box" # control
+    attempt --profile profile.yaml
+    status_is 0
+}
+
 @test "nothing masked below /proc" {
     degraded_box masks
     attempt

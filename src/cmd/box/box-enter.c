@@ -36,6 +36,9 @@ static int enter_namespaces(struct box *box, struct err *err)
 {
     if (setns(box->template.user_fd, CLONE_NEWUSER) < 0)
         return err_os(err, "entering the user namespace of the template");
+    /* It cannot be used from inside: there is nothing to keep apart. */
+    if (box->plan->sockets_none && setns(box->template.net_fd, CLONE_NEWNET) < 0)
+        return err_os(err, "entering the network namespace of the template");
     if (setns(box->template.host_fd, CLONE_NEWNS) < 0)
         return err_os(err, "entering the mounts of this machine");
     return box->plan->started_by_root ? 0 : root_open_sources(box, false, err);
@@ -46,6 +49,7 @@ static void close_template(const struct template *template)
     (void)close(template->user_fd);
     (void)close(template->host_fd);
     (void)close(template->mount_fd);
+    (void)close(template->net_fd);
 }
 
 /* The kernel mounts a /proc only where another can be seen whole, and a template shows none. */
@@ -70,6 +74,8 @@ static int make_inside(struct box *box, struct told *told, struct err *err)
     AUTO_FD int pidfd = -1;
     pid_t pid;
 
+    if (box->plan->sockets_none)
+        request.flags &= ~(uint64_t)CLONE_NEWNET;
     if (box->groups && !box_lacks("group membership") &&
         cgroup_set_enter(box->groups,
                          cgroup_set_v2_fd(box->groups) >= 0 ? CGROUP_JOIN_V1 : CGROUP_JOIN_ALL,

@@ -249,7 +249,8 @@ static void supervise(struct outer *outer)
         {.fd = outer->box->spawner_fd,       .events = POLLIN},
     };
     const struct hold hold = {outer->box, &outer->life, &outer->watch, &outer->groups};
-    /* Whoever wakes us makes us look soon, but not at once: mostly it is the end. */
+    /* Whoever wakes us makes us look; in a one-shot sandbox not at once, for mostly it is the end.
+     */
     uint64_t next_us = clock_us() + WATCH_PAUSE_MS * 1000U;
     bool woken = false;
 
@@ -285,7 +286,7 @@ static void supervise(struct outer *outer)
         else if (outer->life.hold_fd >= 0 &&
                  ((n > 0 && polled[4].revents) || clock_us() >= outer->life.hold_until_us))
             hold_end(&hold);
-        woken = n != 0 && clock_us() < next_us;
+        woken = n != 0 && outer->box->plan->control_fd < 0 && clock_us() < next_us;
         if (!woken) {
             look_after(outer);
             next_us = clock_us() + WATCH_PAUSE_MS * 1000U;

@@ -148,6 +148,27 @@ static int open_crypto_socket(void)
     return 0;
 }
 
+static int open_socket(void)
+{
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    if (fd < 0)
+        return -1;
+    (void)close(fd);
+    return 0;
+}
+
+static int open_socket_pair(void)
+{
+    int fds[2];
+
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) < 0)
+        return -1;
+    (void)close(fds[0]);
+    (void)close(fds[1]);
+    return 0;
+}
+
 static int make_user_namespace(void)
 {
     return unshare(CLONE_NEWUSER);
@@ -163,6 +184,8 @@ static const struct {
     {"seccomp_personality",  change_personality,  ENOSYS      },
     {"seccomp_socket",       open_crypto_socket,  EAFNOSUPPORT},
     {"seccomp_namespace",    make_user_namespace, EPERM       },
+    {"sockets_any",          open_socket,         EACCES      }, /* only where none are allowed */
+    {"sockets_pair",         open_socket_pair,    EACCES      },
 };
 
 static int see_probes(const struct box *box, struct buf *body, struct err *err)

@@ -20,7 +20,7 @@
 #include <sys/socket.h>
 
 #define HIGH_FD 512 /* above every number box is born with */
-#define BESIDES 4   /* descriptors of ours a box gets: its template and who made it */
+#define BESIDES 5   /* descriptors of ours a box gets: its template and who made it */
 
 struct request {
     struct spawn_request head;
@@ -85,7 +85,7 @@ static NORETURN void be_outer(const struct request *request, const struct templa
                               int self_fd)
 {
     struct box box = {.sync_fd = -1, .prepared = template != NULL, .spawner_fd = -1};
-    int besides[BESIDES] = {-1, -1, -1, self_fd};
+    int besides[BESIDES] = {-1, -1, -1, -1, self_fd};
     int at = (int)request->fd_n;
     struct err err;
 
@@ -96,13 +96,14 @@ static NORETURN void be_outer(const struct request *request, const struct templa
         besides[0] = template->user_fd;
         besides[1] = template->host_fd;
         besides[2] = template->mount_fd;
+        besides[3] = template->net_fd;
     }
     if (settle(request, besides, &err) < 0) {
         refuse(request, &err);
         _exit(1);
     }
-    box.template = (struct template){at, at + 1, at + 2};
-    box.spawner_fd = at + 3;
+    box.template = (struct template){at, at + 1, at + 2, at + 3};
+    box.spawner_fd = at + 4;
     if (plan_open(BOX_FD_PLAN, &box.plan, &err) < 0) {
         struct box_message failed = {.kind = BOX_FAILED, .err = err};
 

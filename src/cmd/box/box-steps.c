@@ -109,10 +109,10 @@ static int name_host(struct box *box, struct err *err)
     return 0;
 }
 
+/* Nobody could use it where no socket can be made. */
 static int close_network(struct box *box, struct err *err)
 {
-    (void)box;
-    return loopback_up(err);
+    return box->plan->sockets_none ? 0 : loopback_up(err);
 }
 
 static int set_rlimits(struct box *box, struct err *err)
@@ -227,8 +227,12 @@ static int apply_landlock(struct box *box, struct err *err)
     return landlock_enforce(ruleset, err);
 }
 
+/* Of several that refuse, the one loaded last says how: the narrower ones come first. */
 static int load_seccomp(struct box *box, struct err *err)
 {
+    if (box->plan->sockets_none && !box_lacks("no sockets") &&
+        seccomp_load(seccomp_sockets, seccomp_sockets_n, err) < 0)
+        return -1;
     if (seccomp_load(seccomp_arguments, seccomp_arguments_n, err) < 0)
         return -1;
     if (box->plan->watch_memory_bytes &&

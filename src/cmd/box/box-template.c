@@ -2,9 +2,10 @@
 
 /* Templates: what all sandboxes of one plan have in common, built once.
  *
- * A template is three namespaces that no process has to live in: a user namespace with the ids of
- * the sandbox, a mount namespace that sees what this machine sees, and one whose root is that of
- * a sandbox, read-only and without what is each one's own. Every sandbox gets a copy of the last
+ * A template is four namespaces that no process has to live in: a user namespace with the ids of
+ * the sandbox, a mount namespace that sees what this machine sees, one whose root is that of a
+ * sandbox, read-only and without what is each one's own, and a network namespace with nothing in
+ * it, for sandboxes that can make no socket to use one. Every sandbox gets a copy of the last
  * one from the kernel. It is found again by all of the plan it was made from, the identity of
  * every source included: when the machine changes, the next plan is another one. */
 
@@ -95,20 +96,23 @@ static int open_namespaces(struct template *out, struct err *err)
     if (mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL) < 0 || unshare(CLONE_NEWNS) < 0)
         return err_os(err, "separating our mounts from the host's");
     out->mount_fd = open("/proc/self/ns/mnt", O_RDONLY | O_CLOEXEC);
-    return out->mount_fd < 0 ? err_os(err, "opening our namespaces") : 0;
+    if (unshare(CLONE_NEWNET) < 0)
+        return err_os(err, "making a network namespace");
+    out->net_fd = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
+    return out->mount_fd < 0 || out->net_fd < 0 ? err_os(err, "opening our namespaces") : 0;
 }
 
 static NORETURN void be_builder(const struct box_plan *plan, int sync_fd)
 {
     struct box box = {.plan = plan, .sync_fd = sync_fd, .spawner_fd = -1};
-    struct template made = {-1, -1, -1};
+    struct template made = {-1, -1, -1, -1};
     struct err err;
 
     for (size_t i = 0; i < BOX_MOUNTS_MAX; i++)
         box.tree_fds[i] = -1;
     if (become_user(&box, &err) == 0 && open_namespaces(&made, &err) == 0 &&
         root_build_template(&box, &err) == 0) {
-        int fds[] = {made.user_fd, made.host_fd, made.mount_fd};
+        int fds[] = {made.user_fd, made.host_fd, made.mount_fd, made.net_fd};
         struct err done = {.code = 0};
 
         _exit(fds_send(sync_fd, &done, sizeof done, fds, COUNT(fds), &err) < 0);
@@ -120,7 +124,7 @@ static int await_template(int sync_fd, struct template *out, struct err *err)
 {
     struct pollfd polled = {.fd = sync_fd, .events = POLLIN};
     struct err answer;
-    int fds[3];
+    int fds[4];
     int n;
 
     do
@@ -137,7 +141,7 @@ static int await_template(int sync_fd, struct template *out, struct err *err)
         *err = answer;
         return -1;
     }
-    *out = (struct template){fds[0], fds[1], fds[2]};
+    *out = (struct template){fds[0], fds[1], fds[2], fds[3]};
     return 0;
 }
 
@@ -198,6 +202,7 @@ int templates_find(struct templates *templates, const struct box_plan *plan,
         (void)close(templates->of[at].template.user_fd);
         (void)close(templates->of[at].template.host_fd);
         (void)close(templates->of[at].template.mount_fd);
+        (void)close(templates->of[at].template.net_fd);
     }
     templates->of[at].key = key;
     key = BUF(0);

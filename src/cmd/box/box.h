@@ -37,6 +37,7 @@ struct template
     int user_fd;
     int host_fd;  /* sees what this machine sees: sources are opened there */
     int mount_fd; /* the root of a sandbox, but for what is each one's own */
+    int net_fd;   /* without a usable interface, for sandboxes that can make no socket */
 };
 
 struct box {

@@ -18,6 +18,7 @@ struct profile {
     const char *image_digest;
     bool demand_observed;
     bool allow_protected;
+    bool sockets_none;
     struct limits limits;
     enum limit_means least[LIMIT_COUNT]; /* MEANS_NONE: any will do */
 };

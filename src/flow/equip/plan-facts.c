@@ -94,6 +94,9 @@ void plan_facts(struct run *run)
     facts->seccomp_filters = run->offer.seccomp_filters;
     if (run->plan.limits.of[LIMIT_MEMORY].means == MEANS_WATCH)
         facts->seccomp_filters++; /* against memory that belongs to no process */
+    facts->sockets_refused = run->plan.sockets_none;
+    if (facts->sockets_refused)
+        facts->seccomp_filters++;
     facts->landlock_refuses = true;
     facts->seccomp_refuses = true;
     facts->landlock_abi = run->offer.landlock_abi;

@@ -120,6 +120,8 @@ static struct json *spec_object(struct run *run, const struct facts *facts)
     json_put_text(mem, seccomp, "hash", run->offer.seccomp_hash ? run->offer.seccomp_hash : "");
     json_put_bool(mem, seccomp, "refuses", facts->seccomp_refuses);
     json_put(root, "seccomp", seccomp);
+    if (facts->sockets_refused)
+        json_put_text(mem, root, "sockets", "none");
     json_put_int(mem, root, "uid", run->plan.inside_uid);
     json_put_int(mem, root, "gid", run->plan.inside_gid);
     return root;

@@ -8,6 +8,7 @@
  *     image_digest: sha256:…
  *     evidence: observed                     refuse what a provider merely claims
  *     allow_protected: true                  files that host tools run by themselves may be changed
+ *     sockets: none                          the command can make no socket; else any
  *     limits:
  *       memory: 512M
  *       pids: {value: 64, means: cgroup}     refuse where nothing as strong holds it */
@@ -164,6 +165,16 @@ static int take_evidence(struct reading *reading, const struct json *value, stru
     return 0;
 }
 
+static int take_sockets(struct reading *reading, const struct json *value, struct profile *profile)
+{
+    struct str text;
+
+    if (!json_is_text(value, &text) || !(str_is(text, "none") || str_is(text, "any")))
+        return wrong(reading, value, "should be none or any");
+    profile->sockets_none = str_is(text, "none");
+    return 0;
+}
+
 static int take_flag(struct reading *reading, const struct json *value, bool *out)
 {
     return json_is_bool(value, out) ? 0 : wrong(reading, value, "should be true or false");
@@ -187,11 +198,13 @@ static int take_member(struct reading *reading, const struct json *member, struc
         return take_evidence(reading, member, profile);
     if (str_is(member->key, "allow_protected"))
         return take_flag(reading, member, &profile->allow_protected);
+    if (str_is(member->key, "sockets"))
+        return take_sockets(reading, member, profile);
     if (str_is(member->key, "limits"))
         return take_limits(reading, member, profile);
     return unknown_key(
         reading, member,
-        "version, provider, provider_version, image_digest, evidence, allow_protected, limits");
+        "version, provider, provider_version, image_digest, evidence, allow_protected, sockets, limits");
 }
 
 static int read_profile(struct reading *reading, struct str text, struct profile *profile)

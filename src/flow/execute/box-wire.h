@@ -108,6 +108,7 @@ struct box_plan {
     uint8_t started_by_root;
     uint8_t tty;
     uint8_t keep_background;
+    uint8_t sockets_none;           /* the command can make none */
     uint16_t tty_rows, tty_columns; /* of the caller's terminal; 0: it has none */
     uint8_t detached;               /* exec-wire.h: the keeper goes on without its caller */
 };

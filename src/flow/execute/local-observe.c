@@ -464,6 +464,7 @@ int observe(struct run *run, struct local *local, struct str report, struct err 
     run->seen.landlock_abi = landlock_abi();
     run->seen.landlock_refuses = all_refused(probes, "landlock_");
     run->seen.seccomp_refuses = all_refused(probes, "seccomp_");
+    run->seen.sockets_refused = all_refused(probes, "sockets_");
     run->seen.namespaces = own_namespaces(section(report, "namespaces"));
     see_interfaces(run, section(report, "net"));
     see_mounts(run, local, section(report, "mountinfo"), section(report, "targets"));

@@ -264,6 +264,7 @@ int box_plan_seal(struct run *run, struct local *local, struct handed *handed, i
         .started_by_root = run->offer.started_by_root,
         .tty = run->action.tty,
         .keep_background = run->action.keep_background,
+        .sockets_none = run->plan.sockets_none,
         .detached = run->action.detach,
         .wall_ms = run->action.detach ? run->action.wall_ms : 0,
     };

@@ -71,6 +71,7 @@ static const char *filters_hash(struct arena *mem)
     hasher_add(&hasher, seccomp_names, seccomp_names_n * sizeof seccomp_names[0]);
     hasher_add(&hasher, seccomp_arguments, seccomp_arguments_n * sizeof seccomp_arguments[0]);
     hasher_add(&hasher, seccomp_segments, seccomp_segments_n * sizeof seccomp_segments[0]);
+    hasher_add(&hasher, seccomp_sockets, seccomp_sockets_n * sizeof seccomp_sockets[0]);
     hasher_end(&hasher, &hash);
     hash_text(&hash, text);
     return text;

@@ -279,9 +279,12 @@ int main(void)
     scmp_filter_ctx names = filter_new(SCMP_ACT_ERRNO(ENOSYS));
     scmp_filter_ctx arguments = filter_new(SCMP_ACT_ALLOW);
     scmp_filter_ctx segments = filter_new(SCMP_ACT_ALLOW);
+    scmp_filter_ctx sockets = filter_new(SCMP_ACT_ALLOW);
+    static const char *const socket_calls[] = {"socket", "socketpair"};
     static const char *const segment_calls[] = {"shmget"};
     static const char *const memory_files[] = {"memfd_create"}; /* libraries have a way without */
 
+    add_names(sockets, SCMP_ACT_ERRNO(EACCES), socket_calls, COUNT(socket_calls));
     add_names(names, SCMP_ACT_ALLOW, allowed, COUNT(allowed));
     add_names(names, SCMP_ACT_ERRNO(EPERM), refused, COUNT(refused));
     allow_personality(names);
@@ -292,5 +295,6 @@ int main(void)
     print_filter(names, "names");
     print_filter(arguments, "arguments");
     print_filter(segments, "segments");
+    print_filter(sockets, "sockets");
     return fflush(stdout) == 0 ? 0 : 1;
 }

@@ -15,6 +15,8 @@
  *                memory, which outlives its processes and belongs to none of them, and memory
  *                files, which can be where no one sees them: on their way through a socket
  *
+ *     sockets    where a profile allows none: refuses to make any, with EACCES
+ *
  * Nothing of libseccomp is needed at run time. */
 extern const struct sock_filter seccomp_names[];
 extern const size_t seccomp_names_n;
@@ -22,3 +24,5 @@ extern const struct sock_filter seccomp_arguments[];
 extern const size_t seccomp_arguments_n;
 extern const struct sock_filter seccomp_segments[];
 extern const size_t seccomp_segments_n;
+extern const struct sock_filter seccomp_sockets[];
+extern const size_t seccomp_sockets_n;

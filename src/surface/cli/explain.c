@@ -132,6 +132,7 @@ static struct json *explanation_json(struct arena *mem, const struct explanation
     json_put(object, "protected", protected_json(mem, e->run));
     json_put(object, "limits", limits_json(mem, e->run));
     json_put_text(mem, object, "egress", "none");
+    json_put_text(mem, object, "sockets", e->run->plan.sockets_none ? "none" : "any");
     json_put_text(mem, policy, "hash", e->config.policy_hash);
     json_put_text(mem, policy, "source", request->policy_text ? "file" : "built-in");
     if (request->policy_text)
@@ -200,6 +201,8 @@ static void print_explanation(struct invocation *inv, const struct explanation *
     print_protected(inv, e->run);
     print_limits(inv, e->run);
     (void)fprintf(inv->out, "%-10s none\n", "egress");
+    (void)fprintf(inv->out, "%-10s %s\n", "sockets",
+                  e->run->plan.sockets_none ? "none (the profile's sockets: none)" : "any");
     (void)fprintf(inv->out, "%-10s %s, %s\n", "policy",
                   request->policy_text ? "kept with it" : "built in: run anything, no network",
                   e->config.policy_hash);

@@ -100,10 +100,12 @@ TEST(wrong_profiles_are_refused_with_the_place)
         {"version: 1\nlimits: {gpu: 1}",
          "line 2, column 10: unknown key \"gpu\"; known here: cpu, memory, pids, disk, inodes, timeout, "
          "output"                                                                                                           },
+        {"version: 1\nsockets: some",                           "line 2, column 10: should be none or any"                  },
+        {"version: 1\nsockets: true",                           "line 2, column 10: should be none or any"                  },
         {"version: 1\nallow_protected: 1",                      "line 2, column 18: should be true or false"                },
         {"version: 1\nname: x",
          "line 2, column 1: unknown key \"name\"; known here: version, provider, provider_version, "
-         "image_digest, evidence, allow_protected, limits"                                                                  },
+         "image_digest, evidence, allow_protected, sockets, limits"                                                         },
     };
 
     for (size_t i = 0; i < COUNT(cases); i++) {
