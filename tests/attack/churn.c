@@ -68,7 +68,8 @@ static bool is_end(const struct run *run)
 {
     return run->verdict.reason == REASON_SANDBOX_UNKNOWN ||
            run->verdict.reason == REASON_SANDBOX_FAILED ||
-           run->outcome.reason == REASON_SANDBOX_FAILED;
+           run->outcome.reason == REASON_SANDBOX_FAILED ||
+           run->outcome.reason == REASON_SANDBOX_EXPIRED;
 }
 
 static void run_one_shot(struct worker *worker)
