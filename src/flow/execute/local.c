@@ -280,6 +280,7 @@ void local_reap(struct execute *execute)
 
 int execute_claim(struct execute *execute, struct run *run, struct err *err)
 {
+    local_free(TAKE(execute->local)); /* holds the lock of what it made until now */
     local_free(TAKE(execute->claim));
     execute->claim = local_new();
     execute->claim->joined = true;
