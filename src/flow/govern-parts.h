@@ -36,6 +36,13 @@ void govern_compare(struct govern *govern, struct run *run);
 int govern_conclude(struct govern *govern, struct run *run, struct err *err) MUST_CHECK;
 /* A plan that is not the one the sandbox was made by is a denial. */
 void govern_check_drift(struct run *run, const struct config *config);
+/* The snapshot request->base as its principal may have it: itself, or, when it is somebody else's,
+ * a copy without credentials (*filtered), which goes once it is removed and nobody stands on it. */
+int govern_own_base(struct govern *govern, const struct request *request, struct arena *mem,
+                    const char **base, bool *filtered, struct err *err) MUST_CHECK;
+/* Such a copy goes with the last sandbox that stands on it. */
+int govern_forget_base(struct govern *govern, const struct request *request,
+                       struct err *err) MUST_CHECK;
 /* Removes snapshots that only a sandbox which is gone still needed. */
 int govern_sweep_snapshots(struct govern *govern, struct err *err) MUST_CHECK;
 /* A kept sandbox that ended without being destroyed. */

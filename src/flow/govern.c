@@ -320,11 +320,13 @@ int govern_create(struct govern *govern, const struct request *request, struct r
 {
     struct streams none = {.in_fd = -1, .out_fd = -1, .err_fd = -1};
     struct request fresh = *request;
+    bool filtered = false;
 
     fresh.held = (struct words){0}; /* of one that stood before */
-    if (plan_kept(govern, &fresh, run, err) < 0)
+    if (govern_own_base(govern, request, &run->mem, &fresh.base, &filtered, err) < 0 ||
+        plan_kept(govern, &fresh, run, err) < 0 || carry_out(govern, run, &none, err) < 0)
         return -1;
-    return carry_out(govern, run, &none, err);
+    return filtered ? govern_forget_base(govern, &fresh, err) : 0;
 }
 
 int govern_rehearse(struct govern *govern, const struct request *request, struct run *run,

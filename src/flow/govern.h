@@ -74,6 +74,14 @@ int govern_snapshot(struct govern *govern, const struct request *request, struct
 /* Puts a sandbox back to the snapshot request->base: whatever lives in it ends. */
 int govern_restore(struct govern *govern, const struct request *request, struct run *run,
                    struct err *err) MUST_CHECK;
+/* Writes the snapshot request->base to the file request->path, as an OCI layer; what is in it that
+ * looks like a credential is left out and told in *out, unless request->verb is "everything". And
+ * such a file taken in, as a snapshot of the name request->name. */
+struct image_packed;
+int govern_snapshot_export(struct govern *govern, const struct request *request, struct run *run,
+                           struct image_packed *out, struct err *err) MUST_CHECK;
+int govern_snapshot_import(struct govern *govern, const struct request *request, struct run *run,
+                           struct err *err) MUST_CHECK;
 /* Takes the snapshot request->base out of sight, and away when nobody stands on it: *freed. */
 int govern_snapshot_remove(struct govern *govern, const struct request *request, struct run *run,
                            bool *freed, struct err *err) MUST_CHECK;

@@ -363,14 +363,18 @@ int govern_restore(struct govern *govern, const struct request *request, struct 
     struct work work = {
         .govern = govern, .run = run, .left = {UINT64_MAX, UINT64_MAX, false}
     };
-    int failed = open_work(&work, request, err);
+    struct request own = *request;
+    bool filtered = false;
+    int failed = govern_own_base(govern, request, &run->mem, &own.base, &filtered, err);
 
     if (!failed)
-        failed = find_base(&work, request, err);
+        failed = open_work(&work, &own, err);
     if (!failed)
-        failed = restore_planned(&work, request, err);
+        failed = find_base(&work, &own, err);
+    if (!failed)
+        failed = restore_planned(&work, &own, err);
     close_work(&work);
-    return failed;
+    return failed || !filtered ? failed : govern_forget_base(govern, &own, err);
 }
 
 /* ---- removing one ---- */

@@ -318,9 +318,12 @@ struct outcome {
     struct moved moved;
     struct protected_changes protected_changes;
     struct {
-        const char *id;   /* of the snapshot that was made or used, or NULL */
-        bool live;        /* processes were held still and their files copied */
-        uint64_t held_us; /* for so long */
+        const char *id;     /* of the snapshot that was made or used, or NULL */
+        bool live;          /* processes were held still and their files copied */
+        uint64_t held_us;   /* for so long */
+        const char *digest; /* of the image it left or came in, or NULL */
+        uint64_t dropped;   /* files the filter left out, and files it changed */
+        uint64_t replaced;
     } snapshot;
     struct {
         const char *reference; /* of the image that came, went or was written, or NULL */

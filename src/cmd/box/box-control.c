@@ -82,7 +82,7 @@ static void fill_status(const struct life *life, const struct watch *watch,
     answer->value = life->expires_us == UINT64_MAX ? UINT64_MAX
                     : life->expires_us > now       ? (life->expires_us - now) / 1000U
                                                    : 0;
-    answer->processes = watch->processes;
+    answer->processes = watch_count(watch);
     answer->memory_bytes = watch->memory_bytes;
     answer->disk_bytes = watch->disk_bytes;
     answer->peak_memory_bytes = watch->peak_memory_bytes;
@@ -144,8 +144,6 @@ enum reason control_answer(struct box *box, struct life *life, const struct watc
         return before;
     }
     fill_status(life, watch, groups, &answer);
-    if (order.kind == BOX_HOLD)
-        answer.processes = watch_count(watch);
     if (message_send(fd, &answer, &err) < 0 || answer.kind == BOX_FAILED) {
         if (order.kind == BOX_HOLD && answer.kind != BOX_FAILED)
             hold_end(&hold);

@@ -205,10 +205,21 @@ static struct json *snapshot_json(struct arena *mem, const struct run *run)
     struct json *json = json_object(mem);
 
     json_put_text(mem, json, "id", outcome->snapshot.id);
-    if (run->action.kind != ACTION_SNAPSHOT)
+    if (run->action.kind == ACTION_SNAPSHOT_EXPORT) {
+        put_count(mem, json, "dropped", outcome->snapshot.dropped);
+        json_put_bool(mem, json, "filtered", strcmp(run->action.verb, "everything") != 0);
+        put_count(mem, json, "replaced", outcome->snapshot.replaced);
+    }
+    if (run->action.path)
+        json_put_bytes(mem, json, "path", str_of(run->action.path));
+    if (outcome->snapshot.digest)
+        json_put_text(mem, json, "image_digest", outcome->snapshot.digest);
+    if (run->action.kind == ACTION_RESTORE || run->action.kind == ACTION_SNAPSHOT_REMOVE)
         return json;
     put_count(mem, json, "bytes", outcome->moved.bytes);
     put_count(mem, json, "entries", outcome->moved.entries);
+    if (run->action.kind != ACTION_SNAPSHOT)
+        return json;
     put_count(mem, json, "held_us", outcome->snapshot.held_us);
     json_put_bool(mem, json, "live", outcome->snapshot.live);
     return json;

@@ -89,6 +89,23 @@ int snapshot_move(struct snapshot_store *store, const struct snapshot *snapshot,
     return 0;
 }
 
+int snapshot_make_layer(struct snapshot_store *store, const struct snapshot *snapshot,
+                        const char *name, unsigned mode, uid_t uid, gid_t gid, int *out_fd,
+                        struct err *err)
+{
+    char path[128];
+    AUTO_FD int fd = -1;
+
+    (void)snprintf(path, sizeof path, "%.20s/layers/%.64s", snapshot->id, name);
+    if (mkdirat(store->dir_fd, path, 0700) < 0)
+        return err_os(err, "creating %s/%s", store->dir, path);
+    fd = openat(store->dir_fd, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0 || (geteuid() == 0 && fchown(fd, uid, gid) < 0) || fchmod(fd, mode) < 0)
+        return err_os(err, "preparing %s/%s", store->dir, path);
+    *out_fd = TAKE_FD(fd);
+    return 0;
+}
+
 int snapshot_copy(struct snapshot_store *store, struct snapshot *snapshot, const int *dir_fds,
                   struct err *err)
 {

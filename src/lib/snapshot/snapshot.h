@@ -90,6 +90,10 @@ int snapshot_move(struct snapshot_store *store, const struct snapshot *snapshot,
 /* Copies one folder for each name into it; counts into *snapshot. */
 int snapshot_copy(struct snapshot_store *store, struct snapshot *snapshot, const int *dir_fds,
                   struct err *err) MUST_CHECK;
+/* An empty layer of that name in it, for whoever fills it. */
+int snapshot_make_layer(struct snapshot_store *store, const struct snapshot *snapshot,
+                        const char *name, unsigned mode, uid_t uid, gid_t gid, int *out_fd,
+                        struct err *err) MUST_CHECK;
 int snapshot_commit(struct snapshot_store *store, struct snapshot *snapshot,
                     struct err *err) MUST_CHECK;
 void snapshot_drop(struct snapshot_store *store, struct snapshot *snapshot);
@@ -102,6 +106,9 @@ int snapshot_remove(struct snapshot_store *store, const struct snapshot *snapsho
 /* Removes what nobody needs any more. Cheap when there is nothing of that kind. */
 int snapshot_sweep(struct snapshot_store *store, struct err *err) MUST_CHECK;
 
+/* Copies all that it shows into the empty folder out_fd: one folder a layer. */
+int snapshot_merge(struct snapshot_store *store, const struct snapshot *snapshot, int out_fd,
+                   struct err *err) MUST_CHECK;
 /* Hashes again all that it shows: ERR_INTEGRITY when that is not its digest. */
 int snapshot_verify(struct snapshot_store *store, const struct snapshot *snapshot,
                     struct err *err) MUST_CHECK;

@@ -42,6 +42,14 @@ static int read_stack(struct snapshot_store *store, const struct snapshot *snaps
     return failed;
 }
 
+int snapshot_merge(struct snapshot_store *store, const struct snapshot *snapshot, int out_fd,
+                   struct err *err)
+{
+    struct tree_result result;
+
+    return read_stack(store, snapshot, out_fd, &result, err);
+}
+
 int snapshot_verify(struct snapshot_store *store, const struct snapshot *snapshot, struct err *err)
 {
     struct tree_result result;

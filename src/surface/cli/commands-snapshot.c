@@ -32,6 +32,19 @@ static const struct cli_option snapshot_tend_options[] = {
     OPTIONS_END,
 };
 
+static const struct cli_option snapshot_export_options[] = {
+    {"--output",                      "FILE", VALUE_FILE, .help = "the archive to write"},
+    {"--everything", .help = "also what looks like a credential"      },
+    OPTION_JSON,
+    OPTIONS_END,
+};
+
+static const struct cli_option snapshot_import_options[] = {
+    {"--name", "NAME", VALUE_TEXT, .help = "a name for it (default: the one it carries)"},
+    OPTION_JSON,
+    OPTIONS_END,
+};
+
 static const struct cli_option json_option[] = {OPTION_JSON, OPTIONS_END};
 
 /* clang-format on */
@@ -136,4 +149,30 @@ const struct command snapshot_tend_row = {
             "what nobody needs any more.",
     .options = snapshot_tend_options,
     .run = run_snapshot_tend,
+};
+
+const struct command snapshot_export_row = {
+    .path = "snapshot export",
+    .operands = "SNAPSHOT",
+    .operand_min = 1,
+    .operand_max = 1,
+    .values = "",
+    .summary = "write a snapshot to a file, without credentials",
+    .help = "The file is a tar of an OCI layout whose one layer holds all that the snapshot shows. "
+            "Files that hold credentials are left out or changed, and the answer says which and "
+            "why; docs/images.md has the rules. What the sandbox was made of (variables, mounts, "
+            "policy) is not in it.",
+    .options = snapshot_export_options,
+    .run = run_snapshot_export,
+};
+
+const struct command snapshot_import_row = {
+    .path = "snapshot import",
+    .operands = "FILE",
+    .operand_min = 1,
+    .operand_max = 1,
+    .summary = "take a snapshot from a file that \"snapshot export\" wrote",
+    .help = "Its image must be here. Forks of it have default limits and no mounts.",
+    .options = snapshot_import_options,
+    .run = run_snapshot_import,
 };

@@ -315,6 +315,8 @@ const struct command *const commands[] = {
     &snapshot_remove_row,
     &snapshot_verify_row,
     &snapshot_tend_row,
+    &snapshot_export_row,
+    &snapshot_import_row,
     &receipts_list,
     &receipts_show,
     &receipts_verify,

@@ -21,7 +21,8 @@ extern const struct command sandbox_exec, sandbox_create, sandbox_list, sandbox_
 
 /* The rows of commands-snapshot.c. */
 extern const struct command sandbox_snapshot, sandbox_restore, sandbox_fork, snapshot_list_row,
-    snapshot_show_row, snapshot_remove_row, snapshot_verify_row, snapshot_tend_row;
+    snapshot_show_row, snapshot_remove_row, snapshot_verify_row, snapshot_tend_row,
+    snapshot_export_row, snapshot_import_row;
 
 extern const struct command *const commands[];
 extern const size_t command_n;
@@ -80,6 +81,8 @@ int run_snapshot_show(struct invocation *inv);
 int run_snapshot_remove(struct invocation *inv);
 int run_snapshot_verify(struct invocation *inv);
 int run_snapshot_tend(struct invocation *inv);
+int run_snapshot_export(struct invocation *inv);
+int run_snapshot_import(struct invocation *inv);
 int run_receipts_list(struct invocation *inv); /* receipts.c */
 int run_receipts_show(struct invocation *inv);
 int run_receipts_verify(struct invocation *inv);

@@ -4,6 +4,7 @@
 
 #include "surface/cli/sandbox.h"
 
+#include "lib/image/image.h"
 #include "lib/json/json.h"
 #include "lib/snapshot/snapshot.h"
 #include "model/run.h"
@@ -230,6 +231,81 @@ int run_snapshot_remove(struct invocation *inv)
         run_done(&run);
         status = each ? each : status;
     }
+    return status;
+}
+
+/* ---- to files and from them ---- */
+
+/* Relative to where we were started, also for the program that writes it. */
+static int full_path(struct invocation *inv, const char *path, const char **out, struct err *err)
+{
+    AUTO_FREE char *here = *path == '/' ? NULL : getcwd(NULL, 0);
+
+    if (*path != '/' && !here)
+        return err_os(err, "asking where we are");
+    *out = here ? arena_printf(&inv->mem, "%s/%s", here, path) : path;
+    return 0;
+}
+
+static void print_left_out(struct invocation *inv, const struct image_packed *packed)
+{
+    for (size_t i = 0; i < packed->left_out_n; i++)
+        (void)fprintf(inv->out, "%-8s %s (%s)\n", packed->left_out[i].action,
+                      packed->left_out[i].path, packed->left_out[i].rule);
+    if (packed->not_listed)
+        (void)fprintf(inv->out, "and %llu more\n", (unsigned long long)packed->not_listed);
+}
+
+int run_snapshot_export(struct invocation *inv)
+{
+    AUTO_SANDBOX_CALL struct sandbox_call call = {0};
+    struct image_packed packed = {0};
+    struct run run;
+    struct err err;
+    int status;
+
+    if (sandbox_call_open(inv, &call, &status) < 0)
+        return status;
+    call.request.kind = ACTION_SNAPSHOT_EXPORT;
+    call.request.base = inv->operands.v[0];
+    call.request.verb = option_flag(inv, "--everything") ? "everything" : "filter";
+    run_init(&run);
+    if (!option_text(inv, "--output")) {
+        (void)err_set(&err, ERR_INVALID, "--output FILE says where to write it");
+        status = cli_error(inv, &err);
+    } else if (full_path(inv, option_text(inv, "--output"), &call.request.path, &err) < 0 ||
+               govern_snapshot_export(call.govern, &call.request, &run, &packed, &err) < 0) {
+        status = cli_error(inv, &err);
+    } else {
+        if (!inv->json)
+            print_left_out(inv, &packed);
+        status = answer(inv, &run, image_packed_json(&inv->mem, &packed));
+    }
+    run_done(&run);
+    return status;
+}
+
+int run_snapshot_import(struct invocation *inv)
+{
+    AUTO_SANDBOX_CALL struct sandbox_call call = {0};
+    struct run run;
+    struct err err;
+    int status;
+
+    if (sandbox_call_open(inv, &call, &status) < 0)
+        return status;
+    call.request.kind = ACTION_SNAPSHOT_IMPORT;
+    call.request.name = option_text(inv, "--name");
+    run_init(&run);
+    if (sandbox_check_name(call.request.name, &err) < 0 ||
+        full_path(inv, inv->operands.v[0], &call.request.path, &err) < 0 ||
+        govern_snapshot_import(call.govern, &call.request, &run, &err) < 0)
+        status = cli_error(inv, &err);
+    else
+        status = answer(inv, &run, made_json(&inv->mem, &run));
+    if (!inv->json && !status)
+        (void)fprintf(inv->out, "%s\n", run.outcome.snapshot.id);
+    run_done(&run);
     return status;
 }
 
