@@ -78,7 +78,7 @@ static void fill_status(const struct life *life, const struct watch *watch,
     struct err ignored; /* what cannot be measured stays 0 */
     uint64_t now = clock_us();
 
-    answer->status = life->paused;
+    answer->status = life->paused ? 1 : life->serves ? 0 : 2;
     answer->value = life->expires_us == UINT64_MAX ? UINT64_MAX
                     : life->expires_us > now       ? (life->expires_us - now) / 1000U
                                                    : 0;

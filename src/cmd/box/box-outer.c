@@ -224,7 +224,7 @@ static void begin_life(struct outer *outer)
 {
     if (!outer->released)
         life_begin(&outer->life, outer->box->plan);
-    outer->released = true;
+    outer->released = outer->life.serves = true;
 }
 
 /* Killed before it is let go on: none of it runs again. */

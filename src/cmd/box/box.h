@@ -148,6 +148,7 @@ struct life {
     uint64_t idle_us;
     uint64_t busy_us; /* when something last ran in it */
     bool paused;
+    bool serves; /* it stands and takes commands; before that it is being made */
     int hold_fd; /* whoever has it hold still, or -1 */
     uint64_t hold_until_us;
     int heir_fd; /* whoever takes it over, or -1 */

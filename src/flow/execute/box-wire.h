@@ -145,16 +145,17 @@ enum box_message_kind {
     BOX_ATTACH,      /* to a detached exec: three streams come along; answered by BOX_STARTED,
                         value and processes: bytes of both streams before them */
     BOX_RESIZE,      /* to a detached exec: value is rows * 65536 + columns */
-    BOX_STATUS,      /* to outer, and its answer: pid, status (1: paused), value (ms left) */
-    BOX_EXTEND,      /* to outer: value is the new time to live in ms */
-    BOX_PAUSE,       /* to outer */
-    BOX_RESUME,      /* to outer */
-    BOX_FILE,        /* to an exec: file requests follow (file-wire.h), and each one's answer */
-    BOX_CONNECT,     /* to an exec, and its answer: a socket to port value inside; pid says whose */
-    BOX_HOLD,        /* to outer: no process of the sandbox moves until the connection ends;
-                        answered, with the number of processes, once that is so */
-    BOX_YIELD,       /* to outer: end the sandbox, but leave its folder, lock and sockets to the
-                        caller, who gets them with BOX_GONE; status 1: whoever lives in it */
+    BOX_STATUS,  /* to outer, and its answer: pid, status (1: paused, 2: not made yet), value (ms
+                    left) */
+    BOX_EXTEND,  /* to outer: value is the new time to live in ms */
+    BOX_PAUSE,   /* to outer */
+    BOX_RESUME,  /* to outer */
+    BOX_FILE,    /* to an exec: file requests follow (file-wire.h), and each one's answer */
+    BOX_CONNECT, /* to an exec, and its answer: a socket to port value inside; pid says whose */
+    BOX_HOLD,    /* to outer: no process of the sandbox moves until the connection ends;
+                    answered, with the number of processes, once that is so */
+    BOX_YIELD,   /* to outer: end the sandbox, but leave its folder, lock and sockets to the
+                    caller, who gets them with BOX_GONE; status 1: whoever lives in it */
 };
 
 /* What comes along with BOX_GONE after BOX_YIELD. */

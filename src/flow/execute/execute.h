@@ -79,6 +79,7 @@ int execute_sweep(struct execute *execute,
 struct kept_state {
     int pid; /* its PID 1, as this machine sees it */
     bool paused;
+    bool creating;    /* it is being built or compared with its plan: nothing runs in it yet */
     uint64_t left_ms; /* UINT64_MAX: no end set */
     uint64_t processes;
     uint64_t cpu_us; /* 0 where nobody counts */
@@ -86,6 +87,8 @@ struct kept_state {
     uint64_t peak_memory_bytes;
     uint64_t disk_bytes;
 };
+/* "creating", "running" or "paused". */
+const char *kept_state_name(const struct kept_state *state);
 int execute_kept_config(struct execute *execute, struct arena *mem, const char *id,
                         const char **out, struct err *err) MUST_CHECK;
 int execute_kept_state(struct execute *execute, const char *id, struct kept_state *out,

@@ -235,6 +235,7 @@ int execute_kept_state(struct execute *execute, const char *id, struct kept_stat
     *out = (struct kept_state){
         .pid = answer.pid,
         .paused = answer.status == 1,
+        .creating = answer.status == 2,
         .left_ms = answer.value,
         .processes = answer.processes,
         .cpu_us = answer.cpu_us,
@@ -243,6 +244,11 @@ int execute_kept_state(struct execute *execute, const char *id, struct kept_stat
         .disk_bytes = answer.disk_bytes,
     };
     return 0;
+}
+
+const char *kept_state_name(const struct kept_state *state)
+{
+    return state->creating ? "creating" : state->paused ? "paused" : "running";
 }
 
 int execute_kept_each(struct execute *execute,

@@ -84,6 +84,8 @@ int joined_begin(struct execute *execute, struct run *run, struct local *local, 
         return -1;
     if (answer.status == 1)
         return err_set(err, ERR_CONFLICT, "the sandbox is paused; resume it first");
+    if (answer.status == 2)
+        return err_set(err, ERR_UNAVAILABLE, "the sandbox is still being made; try again");
     local->inside = answer.pid;
     local->before = answer;
     if (kept_connect(local->run_dir, "execs", &local->inside_fd, err) < 0)

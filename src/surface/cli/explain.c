@@ -113,7 +113,7 @@ static struct json *explanation_json(struct arena *mem, const struct explanation
 
     json_put_text(mem, object, "sandbox_id", e->config.id);
     json_put_text(mem, object, "name", request->name);
-    json_put_text(mem, object, "state", e->state.paused ? "paused" : "running");
+    json_put_text(mem, object, "state", kept_state_name(&e->state));
     json_put_text(mem, object, "principal", request->principal);
     json_put_text(mem, object, "scope", request->scope ? request->scope : "session");
     json_put(object, "labels", words_json(mem, request->labels));
@@ -185,8 +185,7 @@ static void print_explanation(struct invocation *inv, const struct explanation *
 {
     const struct request *request = &e->config.request;
 
-    (void)fprintf(inv->out, "%-10s %s, %s\n", "sandbox", e->config.id,
-                  e->state.paused ? "paused" : "running");
+    (void)fprintf(inv->out, "%-10s %s, %s\n", "sandbox", e->config.id, kept_state_name(&e->state));
     if (*request->name)
         print_words(inv, "name", (struct words){&request->name, 1});
     print_words(inv, "labels", request->labels);

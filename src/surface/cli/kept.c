@@ -101,7 +101,7 @@ static struct json *sandbox_json(struct arena *mem, const struct config *config,
 
     json_put_text(mem, object, "sandbox_id", config->id);
     json_put_text(mem, object, "name", request->name);
-    json_put_text(mem, object, "state", state->paused ? "paused" : "running");
+    json_put_text(mem, object, "state", kept_state_name(state));
     json_put_text(mem, object, "provider", request->provider);
     json_put_text(mem, object, "image", request->image);
     json_put_text(mem, object, "image_digest", config->image_digest);
@@ -161,7 +161,7 @@ int sandbox_print(struct invocation *inv, struct govern *govern, const char *id,
                    ? 0
                    : err_set(err, ERR_OS, "writing the answer");
     (void)fprintf(inv->out, "%s  %-8s %-16s expires %s, %llu processes\n", config.id,
-                  state.paused ? "paused" : "running", config.request.name,
+                  kept_state_name(&state), config.request.name,
                   expires_at(&inv->mem, state.left_ms), (unsigned long long)state.processes);
     return 0;
 }

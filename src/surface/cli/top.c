@@ -98,7 +98,7 @@ static int print_json(struct invocation *inv, const struct samples *before,
 
         json_put_text(&inv->mem, object, "sandbox_id", sample->id);
         json_put_text(&inv->mem, object, "name", sample->name);
-        json_put_text(&inv->mem, object, "state", sample->state.paused ? "paused" : "running");
+        json_put_text(&inv->mem, object, "state", kept_state_name(&sample->state));
         json_put_int(&inv->mem, object, "cpu_percent", percent(before, sample));
         json_put_int(&inv->mem, object, "cpu_us", (int64_t)sample->cpu_us);
         json_put_int(&inv->mem, object, "memory_bytes", (int64_t)sample->state.memory_bytes);
@@ -121,7 +121,7 @@ static void print_table(const struct invocation *inv, const struct samples *befo
         const struct sample *sample = &now->of[i];
 
         (void)fprintf(inv->out, "%-20s %-8s %5u %8lluK %8lluK %6llu %9lluK  ", sample->id,
-                      sample->state.paused ? "paused" : "running", percent(before, sample),
+                      kept_state_name(&sample->state), percent(before, sample),
                       (unsigned long long)(sample->state.memory_bytes / 1024U),
                       (unsigned long long)(sample->state.peak_memory_bytes / 1024U),
                       (unsigned long long)sample->state.processes,
