@@ -199,7 +199,7 @@ static DIR *unlock_folder(int dir_fd, const char *name, char unlocked[64], mode_
     unlocked[0] = '\0';
     if (fd < 0)
         return NULL; /* it went meanwhile */
-    if (fstat(fd, &st) == 0 && (st.st_mode & 0500) != 0500) {
+    if (geteuid() != 0 && fstat(fd, &st) == 0 && (st.st_mode & 0500) != 0500) {
         *mode = st.st_mode & 07777;
         (void)snprintf(unlocked, 64, "/proc/self/fd/%d", fd);
         if (chmod(unlocked, *mode | 0500) < 0)
@@ -210,6 +210,14 @@ static DIR *unlock_folder(int dir_fd, const char *name, char unlocked[64], mode_
     if (dir && unlocked[0])
         (void)snprintf(unlocked, 64, "/proc/self/fd/%d", dirfd(dir));
     return dir;
+}
+
+/* Folders overlayfs works in are shut and hold nothing of the sandbox's. */
+static bool is_work(const char *name)
+{
+    size_t n = strlen(name);
+
+    return n > strlen(LAYER_WORK) && strcmp(name + n - strlen(LAYER_WORK), LAYER_WORK) == 0;
 }
 
 static void measure_tree(int dir_fd, const char *name, unsigned depth, struct tree *tree)
@@ -230,6 +238,7 @@ static void measure_tree(int dir_fd, const char *name, unsigned depth, struct tr
         struct stat st;
 
         if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0 ||
+            (depth == 0 && is_work(entry->d_name)) ||
             fstatat(dirfd(dir), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
             continue;
         tree->entries++;

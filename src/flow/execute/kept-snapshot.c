@@ -192,5 +192,5 @@ int execute_kept_rewrite(struct execute *execute, const char *id, const char *co
     char path[RUN_DIR_BYTES + 32];
 
     (void)snprintf(path, sizeof path, "%.2000s/boxes/%.20s/config", execute->state_dir, id);
-    return file_replace(path, config, strlen(config), 0600, err);
+    return file_exchange(path, config, strlen(config), 0600, err);
 }

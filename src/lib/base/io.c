@@ -80,7 +80,8 @@ static int sync_parent(const char *path, struct err *err)
     return 0;
 }
 
-int file_replace(const char *path, const void *bytes, size_t n, unsigned mode, struct err *err)
+static int replace(const char *path, const void *bytes, size_t n, unsigned mode, bool durable,
+                   struct err *err)
 {
     AUTO_FREE char *temporary = NULL;
     AUTO_FD int fd = -1;
@@ -92,12 +93,23 @@ int file_replace(const char *path, const void *bytes, size_t n, unsigned mode, s
     fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, mode);
     if (fd < 0)
         return err_os(err, "creating %s", temporary);
-    if (write_all(fd, bytes, n, err) < 0 || (fsync(fd) < 0 && err_os(err, "syncing") < 0) ||
+    if (write_all(fd, bytes, n, err) < 0 ||
+        (durable && fsync(fd) < 0 && err_os(err, "syncing") < 0) ||
         (rename(temporary, path) < 0 && err_os(err, "renaming") < 0)) {
         (void)unlink(temporary); /* the failure that led here is the one to report */
         return err_in(err, "%s", path);
     }
-    return sync_parent(path, err);
+    return durable ? sync_parent(path, err) : 0;
+}
+
+int file_replace(const char *path, const void *bytes, size_t n, unsigned mode, struct err *err)
+{
+    return replace(path, bytes, n, mode, true, err);
+}
+
+int file_exchange(const char *path, const void *bytes, size_t n, unsigned mode, struct err *err)
+{
+    return replace(path, bytes, n, mode, false, err);
 }
 
 int dir_make(const char *path, unsigned mode, struct err *err)

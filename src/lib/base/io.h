@@ -17,6 +17,10 @@ int file_write(int dir_fd, const char *path, const char *text, struct err *err) 
 int file_replace(const char *path, const void *bytes, size_t n, unsigned mode,
                  struct err *err) MUST_CHECK;
 
+/* The same for what need not survive a power cut: whoever reads sees the old or the new. */
+int file_exchange(const char *path, const void *bytes, size_t n, unsigned mode,
+                  struct err *err) MUST_CHECK;
+
 /* Like mkdir -p, for a directory only its owner may enter when it is new. */
 int dir_make(const char *path, unsigned mode, struct err *err) MUST_CHECK;
 /* Removes a tree beneath dir_fd without following anything out of it. Missing is success. */

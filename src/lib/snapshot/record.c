@@ -57,7 +57,9 @@ int snapshot_record_write(struct snapshot_store *store, const struct snapshot *s
     json_put_int(&mem, root, "v", RECORD_VERSION);
     if (json_canonical(root, &text, err) < 0)
         return err_in(err, "the record of a snapshot");
-    return file_replace(path, text.p, text.n, 0600, err);
+    /* One that is only begun means nothing after a power cut, which ends the sandbox, too. */
+    return strcmp(file, "pending") == 0 ? file_exchange(path, text.p, text.n, 0600, err)
+                                        : file_replace(path, text.p, text.n, 0600, err);
 }
 
 /* ---- reading: written by ourselves, into a folder only we can reach; checked all the same ---- */

@@ -13,7 +13,10 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
+
+#define PATIENT 19
 
 static int open_stack(struct snapshot_store *store, const struct snapshot *snapshot, int *fds,
                       size_t *n, struct err *err)
@@ -66,7 +69,7 @@ int snapshot_verify(struct snapshot_store *store, const struct snapshot *snapsho
     return 0;
 }
 
-/* What was written by sandboxes is on disk before its digest is. */
+/* Content that a power cut takes away afterwards is noticed by it. */
 static int seal(struct snapshot_store *store, const struct snapshot *snapshot, struct err *err)
 {
     AUTO_ARENA struct arena mem = ARENA(RUN_MEMORY_MAX);
@@ -74,10 +77,8 @@ static int seal(struct snapshot_store *store, const struct snapshot *snapshot, s
 
     if (read_stack(store, snapshot, -1, &result, err) < 0)
         return -1;
-    if (syncfs(store->dir_fd) < 0)
-        return err_os(err, "syncing %s", store->dir);
-    return file_replace(arena_printf(&mem, "%s/%s/digest", store->dir, snapshot->id), result.digest,
-                        strlen(result.digest), 0600, err);
+    return file_exchange(arena_printf(&mem, "%s/%s/digest", store->dir, snapshot->id),
+                         result.digest, strlen(result.digest), 0600, err);
 }
 
 /* Beside what it stands on, complete before the record says so. */
@@ -160,6 +161,8 @@ int snapshot_tend(struct snapshot_store *store, bool wait, struct err *err)
 
     if (lock_fd < 0)
         return err_os(err, "opening %s/tend.lock", store->dir);
+    if (!wait)
+        (void)setpriority(PRIO_PROCESS, 0, PATIENT); /* sandboxes and their owners come first */
     if (flock(lock_fd, LOCK_EX | (wait ? 0 : LOCK_NB)) < 0)
         return errno == EWOULDBLOCK ? 0 : err_os(err, "locking %s/tend.lock", store->dir);
     return tend_all(store, err);
