@@ -181,7 +181,7 @@ static void refuse_if_gone(struct govern *govern, struct run *run)
         refuse_by(run, REASON_SANDBOX_UNKNOWN, &err);
 }
 
-/* Step 5. */
+/* Step 5, once. */
 void govern_compare(struct govern *govern, struct run *run)
 {
     struct err err;
@@ -242,20 +242,91 @@ static void use_guard(struct govern *govern, struct run *run)
         equip_guard_drop(govern->equip, run->sandbox_id);
 }
 
-/* Steps 4 to 7. */
-static int carry_out(struct govern *govern, struct run *run, const struct streams *streams,
-                     struct err *err)
+static struct words protected_places(struct run *run)
 {
-    bool planned = is_allowed(run);
+    const char **places = arena_array(&run->mem, const char *, run->plan.mount_n + 1);
+    size_t n = 0;
+
+    for (size_t i = 0; i < run->plan.mount_n; i++)
+        if (run->plan.mounts[i].kind == MOUNT_PROTECTED)
+            places[n++] = equip_protected_text(&run->mem, &run->plan.mounts[i]);
+    return (struct words){places, n};
+}
+
+/* What a kept sandbox is made from, kept with it under the id it has. */
+static int write_config(const struct request *request, struct run *run, struct err *err)
+{
+    AUTO_BUF struct buf config = BUF(JSON_TEXT_MAX);
+    struct request made = *request;
+
+    made.held = protected_places(run);
+    if (config_write(&made, run, &config, err) < 0)
+        return -1;
+    run->action.config = arena_text(&run->mem, buf_str(&config));
+    return 0;
+}
+
+/* A prepared sandbox, if there is one that is what was planned. */
+static int take_prepared(struct govern *govern, const struct request *request, struct run *run,
+                         struct err *err)
+{
+    if (is_allowed(run))
+        (void)execute_take(govern->execute, run); /* without one it is built */
+    return is_allowed(run) && run->action.kind == ACTION_CREATE ? write_config(request, run, err)
+                                                                : 0;
+}
+
+/* One out of the pool that is not what was planned is ended, which is recorded, and another one is
+ * begun, prepared or not. False: there is nothing more to try. */
+static bool begin_another(struct govern *govern, const struct request *request,
+                          const struct verdict *allowed, struct run *run)
+{
+    char id[ID_BYTES];
+    struct dead dead = {.id = id, .kept = true, .reason = run->verdict.reason};
+    struct err err;
+
+    memcpy(id, run->sandbox_id, sizeof id);
+    if (run->verdict.reason == REASON_CANCELLED || !execute_untake(govern->execute, run))
+        return false;
+    run->verdict = *allowed;
+    run->checks.n = 0;
+    if (govern_record_end(govern, &dead, &err) == 0 &&
+        take_prepared(govern, request, run, &err) == 0 &&
+        execute_begin(govern->execute, run, &err) == 0)
+        return true;
+    refuse_by(run, REASON_SANDBOX_FAILED, &err);
+    return execute_has_taken(govern->execute);
+}
+
+/* Step 5, for as many prepared ones as it takes. */
+static void stand(struct govern *govern, const struct request *request,
+                  const struct verdict *allowed, struct run *run)
+{
+    do {
+        if (is_allowed(run))
+            govern_compare(govern, run);
+    } while (!is_allowed(run) && execute_has_taken(govern->execute) &&
+             begin_another(govern, request, allowed, run));
+}
+
+/* Steps 4 to 7. */
+static int carry_out(struct govern *govern, const struct request *request, struct run *run,
+                     const struct streams *streams, struct err *err)
+{
+    const struct verdict verdict = run->verdict;
     struct err failure;
     bool begun = false;
 
+    if (take_prepared(govern, request, run, err) < 0) {
+        execute_drop(govern->execute, run);
+        return -1;
+    }
     if (commit_to(govern, run, &begun, err) < 0)
         return -1;
-    if (!planned)
+    if (verdict.kind != VERDICT_ALLOW)
         return 0;
-    if (begun)
-        govern_compare(govern, run);
+    if (begun || execute_has_taken(govern->execute))
+        stand(govern, request, &verdict, run);
     keep_guard(govern, run);
     if (!is_allowed(run)) {
         execute_drop(govern->execute, run);
@@ -273,7 +344,7 @@ int govern_run(struct govern *govern, const struct request *request, const struc
     if (admit_run(request, run, err) < 0)
         return -1;
     govern_judge(govern, run);
-    return carry_out(govern, run, streams, err);
+    return carry_out(govern, request, run, streams, err);
 }
 
 /* ---- sandboxes that stay ---- */
@@ -284,34 +355,16 @@ struct execute *govern_execute(struct govern *govern)
 }
 
 /* Steps 1 to 3 for a sandbox that is to stay. */
-static struct words protected_places(struct run *run)
+static int plan_kept(struct govern *govern, enum action_kind kind, const struct request *request,
+                     struct run *run, struct err *err)
 {
-    const char **places = arena_array(&run->mem, const char *, run->plan.mount_n + 1);
-    size_t n = 0;
-
-    for (size_t i = 0; i < run->plan.mount_n; i++)
-        if (run->plan.mounts[i].kind == MOUNT_PROTECTED)
-            places[n++] = equip_protected_text(&run->mem, &run->plan.mounts[i]);
-    return (struct words){places, n};
-}
-
-static int plan_kept(struct govern *govern, const struct request *request, struct run *run,
-                     struct err *err)
-{
-    AUTO_BUF struct buf config = BUF(JSON_TEXT_MAX);
     struct request made = *request;
 
-    made.kind = ACTION_CREATE;
+    made.kind = kind;
     made.argv = govern_no_command;
     if (admit_run(&made, run, err) < 0)
         return -1;
     govern_judge(govern, run);
-    if (!is_allowed(run))
-        return 0;
-    made.held = protected_places(run);
-    if (config_write(&made, run, &config, err) < 0)
-        return -1;
-    run->action.config = arena_text(&run->mem, buf_str(&config));
     return 0;
 }
 
@@ -324,18 +377,38 @@ int govern_create(struct govern *govern, const struct request *request, struct r
 
     fresh.held = (struct words){0}; /* of one that stood before */
     if (govern_own_base(govern, request, &run->mem, &fresh.base, &filtered, err) < 0 ||
-        plan_kept(govern, &fresh, run, err) < 0 || carry_out(govern, run, &none, err) < 0)
+        plan_kept(govern, ACTION_CREATE, &fresh, run, err) < 0 ||
+        carry_out(govern, &fresh, run, &none, err) < 0)
         return -1;
     return filtered ? govern_forget_base(govern, &fresh, err) : 0;
+}
+
+int govern_prepare(struct govern *govern, const struct request *request, struct run *run,
+                   struct err *err)
+{
+    struct streams none = {.in_fd = -1, .out_fd = -1, .err_fd = -1};
+
+    if (plan_kept(govern, ACTION_PREPARE, request, run, err) < 0)
+        return -1;
+    return carry_out(govern, request, run, &none, err);
+}
+
+bool govern_wants_refill(const struct govern *govern)
+{
+    return execute_wants_refill(govern->execute);
 }
 
 int govern_rehearse(struct govern *govern, const struct request *request, struct run *run,
                     struct config *config, struct err *err)
 {
-    if (plan_kept(govern, request, run, err) < 0)
+    if (plan_kept(govern, ACTION_CREATE, request, run, err) < 0)
         return -1;
     *config = (struct config){0};
-    return is_allowed(run) ? config_read(&run->mem, str_of(run->action.config), config, err) : 0;
+    if (!is_allowed(run))
+        return 0;
+    if (write_config(request, run, err) < 0)
+        return -1;
+    return config_read(&run->mem, str_of(run->action.config), config, err);
 }
 
 /* What it was made from, and what belongs to this command. */
@@ -410,7 +483,7 @@ int govern_exec(struct govern *govern, const struct request *request, const stru
     if (run->action.detach && !run->action.wall_ms &&
         run->plan.limits.of[LIMIT_WALL].origin != ORIGIN_DEFAULT)
         run->action.wall_ms = run->plan.limits.of[LIMIT_WALL].value;
-    return carry_out(govern, run, streams, err);
+    return carry_out(govern, &joined, run, streams, err);
 }
 
 /* What else ends with a sandbox: its making, if nobody lived to tell, and detached commands. */

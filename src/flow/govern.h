@@ -97,6 +97,37 @@ struct image_work {
 int govern_image(struct govern *govern, const struct request *request,
                  const struct image_work *work, struct run *run, struct err *err) MUST_CHECK;
 
+/* ---- the pool: sandboxes built ahead, so that making one is a hand-over (decision 0014) ----
+ *
+ * govern_run() and govern_create() take one that is exactly what they planned, by themselves. */
+
+/* Builds one for the pool. */
+int govern_prepare(struct govern *govern, const struct request *request, struct run *run,
+                   struct err *err) MUST_CHECK;
+
+struct pool_report {
+    char key[POOL_KEY_BYTES];
+    size_t size;  /* how many there should be */
+    size_t ready; /* and are */
+    size_t made;
+    size_t ended; /* those that were too many, or not what would be made today */
+};
+/* From now on there should be so many for requests like this one; makes those that are missing.
+ * The last run is in *run: when it was denied, why; its receipts say the rest. */
+int govern_pool_fill(struct govern *govern, const struct request *request, size_t size,
+                     struct run *run, struct pool_report *out, struct err *err) MUST_CHECK;
+/* The same as it was last asked for. The governor must be opened with the policy and the profile of
+ * its request, which govern_pool_request() tells. ERR_CONFLICT: somebody else will do it. */
+int govern_pool_request(struct execute *execute, struct arena *mem, const char *key,
+                        struct request *out, size_t *size, struct err *err) MUST_CHECK;
+int govern_pool_refill(struct govern *govern, const char *key, struct run *run,
+                       struct pool_report *out, struct err *err) MUST_CHECK;
+/* Ends all that nobody has taken, and makes no more. */
+int govern_pool_drain(struct govern *govern, const char *key, struct pool_report *out,
+                      struct err *err) MUST_CHECK;
+/* Something was taken out of a pool, or there was nothing to take. */
+bool govern_wants_refill(const struct govern *govern);
+
 /* For those who list: the execute stage, borrowed. */
 struct execute *govern_execute(struct govern *govern);
 

@@ -103,9 +103,15 @@ const char *action_name(enum action_kind kind)
         [ACTION_IMAGE_IMPORT] = "image-import",
         [ACTION_IMAGE_REMOVE] = "image-remove",
         [ACTION_IMAGE_EXPORT] = "image-export",
+        [ACTION_PREPARE] = "prepare",
     };
 
     return names[kind];
+}
+
+bool action_keeps(enum action_kind kind)
+{
+    return kind == ACTION_CREATE || kind == ACTION_PREPARE;
 }
 
 void run_init(struct run *run)

@@ -70,9 +70,11 @@ enum action_kind {
     ACTION_IMAGE_IMPORT,
     ACTION_IMAGE_REMOVE,
     ACTION_IMAGE_EXPORT,
+    ACTION_PREPARE, /* a sandbox built ahead, for whoever asks for exactly it */
 };
 
 const char *action_name(enum action_kind kind);
+bool action_keeps(enum action_kind kind); /* makes a sandbox that stays */
 
 /* How long a kept sandbox lives; 0: no such bound. */
 struct lifetime {
@@ -90,6 +92,7 @@ struct action {
     uint64_t extend_ms;
     bool keep_background; /* EXEC: what it leaves running stays */
     bool detach;          /* EXEC: it goes on without its caller */
+    bool no_pool;         /* RUN, CREATE: build it, even if there is one */
     uint64_t wall_ms;     /* EXEC: its own time; 0: the one the sandbox was made with */
     const char *verb;     /* FILES: "cat", "cp-in", … */
     const char *path;     /* FILES: inside, as written */

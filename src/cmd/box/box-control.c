@@ -9,6 +9,7 @@
 #include "lib/base/clock.h"
 #include "lib/linux/cgroup.h"
 
+#include <fcntl.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 
@@ -32,7 +33,29 @@ void life_begin(struct life *life, const struct box_plan *plan)
     life->idle_us = plan->idle_ms * 1000U;
     life->busy_us = clock_us();
     life->paused = false;
+    life->tied = plan->prepared;
     expire(life, plan->ttl_ms);
+}
+
+void life_settle(struct life *life, const struct box_message *message)
+{
+    life->limit_us = later(clock_us(), message->max_ms);
+    life->idle_us = message->idle_ms * 1000U;
+    life->busy_us = clock_us();
+    life->tied = false;
+    expire(life, message->value);
+}
+
+/* Whoever has the connection has the sandbox, and it has no other time than theirs. */
+static int be_taken(const struct box *box, struct life *life, int fd, struct err *err)
+{
+    if (!box->plan->prepared || life->tied || life->taken)
+        return err_set(err, ERR_CONFLICT, "it is not in the pool, or somebody has taken it");
+    if (fd >= 0 && dup3(fd, BOX_FD_SUPERVISOR, O_CLOEXEC) < 0)
+        return err_os(err, "taking over the connection");
+    life->tied = life->taken = true;
+    life->expires_us = life->limit_us = UINT64_MAX;
+    return 0;
 }
 
 /* A paused sandbox is not idle: somebody put it aside on purpose. Its time runs all the same. */
@@ -97,8 +120,8 @@ static void fill_status(const struct life *life, const struct watch *watch,
 }
 
 /* One that is being ended is not there any more, for whatever order. */
-static int obey(const struct hold *hold, const struct box_message *order, enum reason ending,
-                struct err *err)
+static int obey(const struct hold *hold, int fd, const struct box_message *order,
+                enum reason ending, struct err *err)
 {
     if (ending != REASON_NONE)
         return err_set(err, ERR_NOT_FOUND,
@@ -115,6 +138,10 @@ static int obey(const struct hold *hold, const struct box_message *order, enum r
         return hold_begin(hold, err);
     case BOX_YIELD:
         return yield_begin(hold, order->status == 1, err);
+    case BOX_TAKE:
+        return be_taken(hold->box, hold->life, fd, err);
+    case BOX_DISCARD: /* taken by nobody, for good */
+        return be_taken(hold->box, hold->life, -1, err);
     case BOX_STATUS:
     case BOX_KILL:
         return 0;
@@ -136,7 +163,7 @@ enum reason control_answer(struct box *box, struct life *life, const struct watc
     if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience) < 0 ||
         message_receive(fd, &order, &err) <= 0)
         return before; /* whoever it was has thought better of it */
-    if (obey(&hold, &order, before, &err) < 0) {
+    if (obey(&hold, fd, &order, before, &err) < 0) {
         answer.kind = BOX_FAILED;
         answer.err = err;
     } else if (order.kind == BOX_YIELD) {
@@ -151,5 +178,7 @@ enum reason control_answer(struct box *box, struct life *life, const struct watc
     }
     if (order.kind == BOX_HOLD)
         life->hold_fd = TAKE_FD(fd);
-    return order.kind == BOX_KILL && before == REASON_NONE ? REASON_SANDBOX_DESTROYED : before;
+    return (order.kind == BOX_KILL || order.kind == BOX_DISCARD) && before == REASON_NONE
+               ? REASON_SANDBOX_DESTROYED
+               : before;
 }

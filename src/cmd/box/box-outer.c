@@ -3,6 +3,7 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/io.h"
+#include "lib/base/limits.h"
 #include "lib/linux/cgroup.h"
 #include "lib/linux/fd-pass.h"
 #include "lib/linux/process.h"
@@ -39,8 +40,9 @@ struct outer {
     int pidfd;
     enum reason reason; /* what made us end it */
     struct life life;
-    bool released; /* a kept sandbox serves: from now on it needs no caller */
-    bool noted;    /* its lock says why it ended */
+    bool released;   /* a kept sandbox serves: from now on it needs no caller */
+    bool noted;      /* its lock says why it ended */
+    bool supervised; /* somebody is at the other end of BOX_FD_SUPERVISOR */
 };
 
 static int make_groups(struct outer *outer, struct err *err)
@@ -183,17 +185,22 @@ static void end_for_reason(struct outer *outer)
 }
 
 /* A caller that is gone wants nothing more from a one-shot sandbox; a kept one is there for the
- * callers to come. True: go on listening to this one. */
-static bool on_supervisor(const struct outer *outer)
+ * callers to come. */
+static void on_supervisor(struct outer *outer)
 {
+    struct box_message answer = {.kind = BOX_STATUS, .pid = outer->pid};
     struct box_message message;
-    struct err ignored;
+    struct err ignored; /* whoever is gone shows at the next look */
     int got = message_receive(BOX_FD_SUPERVISOR, &message, &ignored);
-    bool kept = outer->box->plan->control_fd >= 0 && outer->released;
+    bool kept = outer->box->plan->control_fd >= 0 && outer->released && !outer->life.tied;
 
+    outer->supervised = got > 0;
     if ((got <= 0 && !kept) || (got > 0 && message.kind == BOX_KILL))
         end_inside(outer);
-    return got > 0;
+    if (got > 0 && message.kind == BOX_SETTLE && outer->life.tied) {
+        life_settle(&outer->life, &message);
+        (void)!message_send(BOX_FD_SUPERVISOR, &answer, &ignored);
+    }
 }
 
 static void look_after(struct outer *outer)
@@ -242,7 +249,7 @@ static void supervise(struct outer *outer)
 {
     struct pollfd polled[] = {
         {.fd = outer->pidfd,                 .events = POLLIN},
-        {.fd = BOX_FD_SUPERVISOR,            .events = POLLIN},
+        {.fd = -1,                           .events = POLLIN},
         {.fd = outer->box->plan->control_fd, .events = POLLIN},
         {.fd = outer->box->sync_fd,          .events = POLLIN},
         {.fd = -1,                           .events = POLLIN},
@@ -257,9 +264,9 @@ static void supervise(struct outer *outer)
     for (;;) {
         int n;
 
+        polled[1].fd = outer->supervised ? BOX_FD_SUPERVISOR : -1;
         polled[4].fd = outer->life.hold_fd;
         n = poll(polled, COUNT(polled), woken ? WATCH_PAUSE_MS : pause_ms(outer));
-
         if (n > 0 && polled[0].revents)
             return;
         if (n > 0 && polled[3].revents) {
@@ -272,11 +279,15 @@ static void supervise(struct outer *outer)
             else if (!outer->released)
                 polled[3].fd = -1;
         }
-        if (n > 0 && polled[1].revents && !on_supervisor(outer))
-            polled[1].fd = -1;
-        if (n > 0 && polled[2].revents)
+        if (n > 0 && polled[1].revents)
+            on_supervisor(outer);
+        if (n > 0 && polled[2].revents) {
+            bool taken = outer->life.taken;
+
             outer->reason = control_answer(outer->box, &outer->life, &outer->watch, &outer->groups,
                                            outer->pid, outer->reason);
+            outer->supervised |= !taken && outer->life.taken && outer->reason == REASON_NONE;
+        }
         if (n > 0 && polled[5].revents && outer->reason == REASON_NONE)
             outer->reason = REASON_SANDBOX_FAILED; /* a spawner takes its boxes with it */
         if (outer->reason == REASON_SANDBOX_DESTROYED || polled[5].revents)
@@ -314,6 +325,15 @@ static void take_usage(struct outer *outer, struct box_message *gone)
         gone->reason = REASON_LIMIT_PIDS;
 }
 
+/* Whoever took it out of the pool is there and tells of its end; nobody else has to. */
+static void remove_lock(const struct box_plan *plan)
+{
+    char path[PATH_BYTES_MAX];
+
+    (void)snprintf(path, sizeof path, "%s.lock", plan_text(plan, plan->run_dir));
+    (void)unlink(path); /* one that stays is swept, and its end told twice */
+}
+
 static int clean_up(struct outer *outer, struct err *err)
 {
     const struct box_plan *plan = outer->box->plan;
@@ -323,6 +343,8 @@ static int clean_up(struct outer *outer, struct err *err)
         failed = cgroup_set_remove(&outer->groups, REMOVE_WAIT_MS, err);
     if (dir_remove(AT_FDCWD, plan_text(plan, plan->run_dir), err) < 0)
         failed = -1;
+    if (failed == 0 && outer->life.taken && outer->life.tied && outer->supervised)
+        remove_lock(plan);
     return failed;
 }
 
@@ -344,6 +366,7 @@ int outer_run(struct box *box, struct err *err)
         .box = box,
         .pid = -1,
         .pidfd = -1,
+        .supervised = true,
         .watch = {.plan = box->plan, .proc_fd = -1, .shm_fd = -1},
         .life = {.hold_fd = -1,                 .heir_fd = -1                 }
     };

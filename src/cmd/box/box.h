@@ -152,6 +152,10 @@ struct life {
     int hold_fd; /* whoever has it hold still, or -1 */
     uint64_t hold_until_us;
     int heir_fd; /* whoever takes it over, or -1 */
+    /* One for the pool. It ends with its supervisor until that settles it; then it can be taken,
+     * once, and has a supervisor again. */
+    bool tied;
+    bool taken;
 };
 void life_begin(struct life *life, const struct box_plan *plan);
 enum reason life_over(struct life *life, uint64_t processes);
@@ -159,6 +163,8 @@ uint64_t life_left_ms(const struct life *life); /* to the next thing life_over()
 /* Answers one connection; the reason to end the sandbox, or the one there was before. */
 enum reason control_answer(struct box *box, struct life *life, const struct watch *watch,
                            struct cgroup_set *groups, int pid, enum reason before);
+/* The supervisor leaves it to itself, for as long as it says. */
+void life_settle(struct life *life, const struct box_message *message);
 
 /* box-hold.c: a sandbox that holds still, and one that is left to another box. */
 struct hold {

@@ -17,6 +17,7 @@ struct request {
     bool keep_background;
     uint64_t wall_ms; /* EXEC: its own time; 0: the sandbox's */
     bool detach;
+    bool no_pool;     /* RUN, CREATE: build it, even if a prepared one is there */
     const char *verb; /* FILES: what to do with path, and with other if there are two */
     const char *path;
     const char *other;

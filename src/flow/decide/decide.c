@@ -405,7 +405,7 @@ int decide_run(const struct policy *policy, struct run *run, struct err *err)
         return err_set(err, ERR_INVALID, "deciding: there is no command");
 
     /* A sandbox that is made runs nothing; rules meet its commands, one by one. */
-    run->verdict = run->action.kind == ACTION_CREATE
+    run->verdict = action_keeps(run->action.kind)
                        ? (struct verdict){.kind = VERDICT_ALLOW, .reason = REASON_SANDBOX_CREATE}
                        : judge_action(policy, run);
     if (run->demand.not_enforceable && run->verdict.kind != VERDICT_DENY)

@@ -38,4 +38,7 @@ struct execute {
     char *state_dir_owned;
     struct spawner *spawner; /* or NULL: every sandbox by a box of its own */
     struct spawner *spawner_owned;
+    bool wants_refill; /* a pool has fewer than it should */
+    int run_lock_fd;   /* of a run between two sandboxes out of the pool, or -1; and which run */
+    char run_lock_of[ID_BYTES];
 };

@@ -111,6 +111,7 @@ struct box_plan {
     uint8_t sockets_none;           /* the command can make none */
     uint16_t tty_rows, tty_columns; /* of the caller's terminal; 0: it has none */
     uint8_t detached;               /* exec-wire.h: the keeper goes on without its caller */
+    uint8_t prepared;               /* for the pool: it can be taken, once */
 };
 
 /* What a spawner is asked: one such message for a sandbox, and along with it the descriptors a box
@@ -156,6 +157,10 @@ enum box_message_kind {
                     answered, with the number of processes, once that is so */
     BOX_YIELD,   /* to outer: end the sandbox, but leave its folder, lock and sockets to the
                     caller, who gets them with BOX_GONE; status 1: whoever lives in it */
+    BOX_TAKE,    /* to outer of a prepared one: it is ours from the answer (BOX_STATUS) on, and
+                    ends with this connection, which is the supervisor's now */
+    BOX_SETTLE,  /* from the supervisor: it stays without us, so long; answered by BOX_STATUS */
+    BOX_DISCARD, /* to outer of a prepared one: end, unless somebody has taken it */
 };
 
 /* What comes along with BOX_GONE after BOX_YIELD. */
@@ -175,5 +180,7 @@ struct box_message {
     uint64_t oom_kills; /* BOX_STATUS: so far, in the whole sandbox */
     uint64_t pids_refused;
     uint64_t limit_ms; /* BOX_GONE after BOX_YIELD: left of its lifetime; UINT64_MAX: no end set */
+    uint64_t idle_ms;  /* BOX_SETTLE: besides value, the time to live */
+    uint64_t max_ms;
     struct err err;
 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "flow/execute/execute.h"
 
-#include "flow/execute/backend.h"
+#include "flow/execute/local.h"
 #include "lib/base/memory.h"
 
 #include <string.h>
@@ -20,6 +20,7 @@ int execute_open(const char *state_dir, struct execute **out, struct err *err)
     execute->turn_fd = -1;
     execute->state_dir_owned = xstrdup(state_dir);
     execute->state_dir = execute->state_dir_owned;
+    execute->run_lock_fd = -1;
     *out = execute;
     return 0;
 }
@@ -37,6 +38,7 @@ void execute_free(struct execute *execute)
     local_free(execute->claim);
     execute_turn_end(execute);
     spawner_free(execute->spawner_owned);
+    run_lock_drop(execute);
     free(execute->groups);
     free(execute->outers);
     free(execute->state_dir_owned);
@@ -89,6 +91,11 @@ int execute_release(struct execute *execute, struct run *run, const struct strea
 int execute_change(struct execute *execute, struct run *run, struct err *err)
 {
     return local_change(execute, run, err);
+}
+
+bool execute_wants_refill(const struct execute *execute)
+{
+    return execute->wants_refill;
 }
 
 void execute_drop(struct execute *execute, struct run *run)

@@ -46,6 +46,16 @@ void execute_use(struct execute *execute, struct spawner *spawner); /* borrowed;
  * ERR_UNAVAILABLE: it cannot be used here, and the text says what would help. */
 int execute_offer(struct execute *execute, struct run *run, struct err *err) MUST_CHECK;
 
+/* Takes a sandbox out of the pool that is exactly what the run's plan says, if there is one: its id
+ * is run->sandbox_id then, and execute_begin() begins with it. Whatever stands in the way, the
+ * answer is only that none was taken. */
+bool execute_take(struct execute *execute, struct run *run);
+bool execute_has_taken(const struct execute *execute);
+/* Since it was opened, one was taken, or there was a pool to take from and nothing in it. */
+bool execute_wants_refill(const struct execute *execute);
+/* Ends the one that was taken: it is not what it should be. False: we are to end, too. */
+bool execute_untake(struct execute *execute, struct run *run);
+
 /* Begins to build the sandbox; what takes time goes on in another process. Then waits until it
  * is parked, and fills run->seen. Between the two the caller has its hands free: that is where
  * the intent becomes durable. */
@@ -258,6 +268,36 @@ struct port_call {
 };
 int execute_port(struct execute *execute, struct run *run, const struct port_call *call,
                  struct err *err) MUST_CHECK;
+
+/* The pool: sandboxes built ahead (ACTION_PREPARE), by the key of their plan. Each is taken once,
+ * by one run, and never comes back. */
+#define POOL_KEY_BYTES 33
+#define POOL_KEYS_MAX 256
+/* ERR_INVALID: such a one is never made ahead. */
+int execute_pool_key(const struct run *run, char out[POOL_KEY_BYTES], struct err *err) MUST_CHECK;
+int execute_pool_keys(struct execute *execute, struct arena *mem, struct words *out,
+                      struct err *err) MUST_CHECK;
+/* Those of a key that can be taken. */
+int execute_pool_each(struct execute *execute, const char *key,
+                      int (*on_box)(void *context, const char *id, struct err *err), void *context,
+                      struct err *err) MUST_CHECK;
+int execute_pool_count(struct execute *execute, const char *key, size_t *out,
+                       struct err *err) MUST_CHECK;
+/* How one is that nobody has taken. */
+int execute_pool_state(struct execute *execute, const char *id, struct kept_state *out,
+                       struct err *err) MUST_CHECK;
+/* Ends one that nobody has taken; the next sweep tells. ERR_NOT_FOUND: somebody has. */
+int execute_pool_end(struct execute *execute, const char *key, const char *id,
+                     struct err *err) MUST_CHECK;
+/* What those of a key are made from, as the filler wrote it. */
+int execute_pool_spec(struct execute *execute, struct arena *mem, const char *key, const char **out,
+                      struct err *err) MUST_CHECK;
+int execute_pool_set_spec(struct execute *execute, const char *key, const char *spec,
+                          struct err *err) MUST_CHECK;
+int execute_pool_remove(struct execute *execute, const char *key, struct err *err) MUST_CHECK;
+/* One fills at a time. Without waiting for its turn: ERR_CONFLICT, somebody else is waiting
+ * already, and will see what we see. The descriptor is the caller's to close. */
+int execute_pool_lock(struct execute *execute, bool wait, int *out, struct err *err) MUST_CHECK;
 
 /* For doctor and help. */
 const char *const *execute_providers(void); /* ends with NULL */

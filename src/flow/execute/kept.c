@@ -70,24 +70,40 @@ int kept_connect(const char *run_dir, const char *name, int *out, struct err *er
     return 0;
 }
 
+int kept_write_config(const struct run *run, const struct local *local, struct err *err)
+{
+    char path[RUN_DIR_BYTES + 16];
+    char temporary[RUN_DIR_BYTES + 16];
+    AUTO_FD int fd = -1;
+
+    (void)snprintf(path, sizeof path, "%s/config", local->run_dir);
+    (void)snprintf(temporary, sizeof temporary, "%s/config.new", local->run_dir);
+    fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (fd < 0)
+        return err_os(err, "creating %s", temporary);
+    if (write_all(fd, run->action.config, strlen(run->action.config), err) < 0)
+        return err_in(err, "%s", temporary);
+    return rename(temporary, path) < 0 ? err_os(err, "renaming %s", temporary) : 0;
+}
+
 int kept_prepare(const struct run *run, struct local *local, struct err *err)
 {
-    char config[RUN_DIR_BYTES + 16];
+    char turn[RUN_DIR_BYTES + 16];
     AUTO_FD int turn_fd = -1;
 
-    (void)snprintf(config, sizeof config, "%s/config", local->run_dir);
-    if (file_replace(config, run->action.config, strlen(run->action.config), 0600, err) < 0)
+    /* One for the pool gets its config from whoever takes it. */
+    if (run->action.kind == ACTION_CREATE && kept_write_config(run, local, err) < 0)
         return -1;
-    (void)snprintf(config, sizeof config, "%s/turn", local->run_dir);
-    turn_fd = open(config, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    (void)snprintf(turn, sizeof turn, "%s/turn", local->run_dir);
+    turn_fd = open(turn, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (turn_fd < 0)
-        return err_os(err, "creating %s", config);
+        return err_os(err, "creating %s", turn);
     if (kept_listen(local->run_dir, "execs", &local->execs_fd, err) < 0)
         return -1;
     return kept_listen(local->run_dir, "control", &local->control_fd, err);
 }
 
-static bool is_id(const char *id)
+bool kept_is_id(const char *id)
 {
     return strlen(id) == ID_BYTES - 1 &&
            strspn(id, "abcdefghijklmnopqrstuvwxyz234567") == ID_BYTES - 1;
@@ -101,6 +117,21 @@ static bool is_held(const char *lock_path)
     return fd >= 0 && flock(fd, LOCK_SH | LOCK_NB) < 0;
 }
 
+void kept_dir(const struct execute *execute, const char *id, char out[RUN_DIR_BYTES])
+{
+    (void)snprintf(out, RUN_DIR_BYTES, "%.2000s/boxes/%s", execute->state_dir, id);
+}
+
+bool kept_box_is_held(const struct execute *execute, const char *id)
+{
+    char run_dir[RUN_DIR_BYTES];
+    char lock[RUN_DIR_BYTES + 16];
+
+    kept_dir(execute, id, run_dir);
+    (void)snprintf(lock, sizeof lock, "%s.lock", run_dir);
+    return is_held(lock);
+}
+
 bool kept_is_held(const struct execute *execute, const char *id)
 {
     char run_dir[RUN_DIR_BYTES];
@@ -112,13 +143,13 @@ bool kept_is_held(const struct execute *execute, const char *id)
 int kept_open(const struct execute *execute, const char *id, char run_dir[RUN_DIR_BYTES],
               struct err *err)
 {
-    char lock[RUN_DIR_BYTES + 16];
+    char config[RUN_DIR_BYTES + 16];
 
-    if (!is_id(id))
+    if (!kept_is_id(id))
         return err_set(err, ERR_NOT_FOUND, "there is no sandbox \"%.40s\"", id);
-    (void)snprintf(run_dir, RUN_DIR_BYTES, "%.2000s/boxes/%s", execute->state_dir, id);
-    (void)snprintf(lock, sizeof lock, "%s.lock", run_dir);
-    if (!is_held(lock))
+    kept_dir(execute, id, run_dir);
+    (void)snprintf(config, sizeof config, "%s/config", run_dir);
+    if (!kept_box_is_held(execute, id) || access(config, F_OK) < 0)
         return err_set(err, ERR_NOT_FOUND, "there is no sandbox %s; it has ended or never was", id);
     return 0;
 }
@@ -223,14 +254,12 @@ int execute_kept_config(struct execute *execute, struct arena *mem, const char *
     return 0;
 }
 
-int execute_kept_state(struct execute *execute, const char *id, struct kept_state *out,
-                       struct err *err)
+static int ask_state(const char *run_dir, struct kept_state *out, struct err *err)
 {
     struct box_message order = {.kind = BOX_STATUS};
     struct box_message answer;
-    char run_dir[RUN_DIR_BYTES];
 
-    if (kept_open(execute, id, run_dir, err) < 0 || kept_order(run_dir, &order, &answer, err) < 0)
+    if (kept_order(run_dir, &order, &answer, err) < 0)
         return -1;
     *out = (struct kept_state){
         .pid = answer.pid,
@@ -249,6 +278,23 @@ int execute_kept_state(struct execute *execute, const char *id, struct kept_stat
 const char *kept_state_name(const struct kept_state *state)
 {
     return state->creating ? "creating" : state->paused ? "paused" : "running";
+}
+
+int execute_kept_state(struct execute *execute, const char *id, struct kept_state *out,
+                       struct err *err)
+{
+    char run_dir[RUN_DIR_BYTES];
+
+    return kept_open(execute, id, run_dir, err) < 0 ? -1 : ask_state(run_dir, out, err);
+}
+
+int execute_pool_state(struct execute *execute, const char *id, struct kept_state *out,
+                       struct err *err)
+{
+    char run_dir[RUN_DIR_BYTES];
+
+    kept_dir(execute, id, run_dir);
+    return ask_state(run_dir, out, err);
 }
 
 int execute_kept_each(struct execute *execute,

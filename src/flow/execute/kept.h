@@ -11,7 +11,8 @@
  *    STATE/boxes/ID/execs       socket of PID 1: commands
  *    STATE/boxes/ID/control     socket of outer: orders
  *
- * A sandbox exists exactly as long as its lock is held. */
+ * A sandbox exists exactly as long as its lock is held. One without a config is being made, or was
+ * made for the pool (pool.h), and is nobody's yet. */
 
 #include "flow/execute/local.h"
 
@@ -19,6 +20,17 @@
 
 /* The two listening sockets of a sandbox that is being made, and its config. */
 int kept_prepare(const struct run *run, struct local *local, struct err *err) MUST_CHECK;
+
+/* Whole or not there; it need not outlive the machine, because no sandbox does. */
+int kept_write_config(const struct run *run, const struct local *local, struct err *err) MUST_CHECK;
+
+bool kept_is_id(const char *name);
+void kept_dir(const struct execute *execute, const char *id, char out[RUN_DIR_BYTES]);
+bool kept_box_is_held(const struct execute *execute, const char *id); /* somebody's or not */
+/* Until its lock is free: its outer process has removed everything then, or was killed before it
+ * could. To clear is to remove the rest and the lock, too: who does that tells of its end. */
+int kept_wait_gone(const struct execute *execute, const char *id, bool clear,
+                   struct err *err) MUST_CHECK;
 
 /* ERR_NOT_FOUND: there is no such sandbox (any more). */
 int kept_open(const struct execute *execute, const char *id, char run_dir[RUN_DIR_BYTES],

@@ -42,7 +42,7 @@ int kept_release(struct run *run, struct local *local, struct err *err)
 
 /* ---- a command in one that stays ---- */
 
-static int make_streams(struct local *local, struct err *err)
+int joined_streams(struct local *local, struct err *err)
 {
     int in[2], out[2], error[2];
 
@@ -92,7 +92,7 @@ int joined_begin(struct execute *execute, struct run *run, struct local *local, 
         return -1;
     if (box_say(local->inside_fd, BOX_REPORT, 0) < 0)
         return err_os(err, "asking the sandbox for its report");
-    return run->action.detach ? detached_prepare(run, local, err) : make_streams(local, err);
+    return run->action.detach ? detached_prepare(run, local, err) : joined_streams(local, err);
 }
 
 int joined_start(struct run *run, struct local *local, struct err *err)
@@ -149,8 +149,7 @@ void joined_end(struct run *run, const struct local *local)
 
 /* ---- orders ---- */
 
-/* Its lock is free once its outer process has removed everything, or was killed before it could. */
-static int wait_until_gone(const struct execute *execute, const char *id, struct err *err)
+int kept_wait_gone(const struct execute *execute, const char *id, bool clear, struct err *err)
 {
     char boxes[RUN_DIR_BYTES];
     char name[64];
@@ -168,8 +167,9 @@ static int wait_until_gone(const struct execute *execute, const char *id, struct
         if (fd < 0 && errno == ENOENT)
             return 0;
         if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0)
-            return faccessat(boxes_fd, id, F_OK, 0) < 0 ? dir_remove(boxes_fd, name, err)
-                                                        : run_remove(boxes_fd, id, err);
+            return !clear                                 ? 0
+                   : faccessat(boxes_fd, id, F_OK, 0) < 0 ? dir_remove(boxes_fd, name, err)
+                                                          : run_remove(boxes_fd, id, err);
         (void)poll(NULL, 0, 2);
     }
     return err_set(err, ERR_TIMEOUT, "the sandbox does not end");
@@ -190,6 +190,9 @@ int local_change(struct execute *execute, struct run *run, struct err *err)
 
     bool destroys = run->action.kind == ACTION_DESTROY;
 
+    /* Of one we made ourselves we may still hold the lock; whoever made it has its receipts. */
+    if (destroys && execute->local && execute->local->stays)
+        local_free(TAKE(execute->local));
     if (kept_open(execute, run->action.sandbox, run_dir, err) < 0 ||
         kept_order(run_dir, &order, &answer, err) < 0) {
         /* Whoever was faster has done what was asked of us. */
@@ -197,7 +200,7 @@ int local_change(struct execute *execute, struct run *run, struct err *err)
             return -1;
         answer = (struct box_message){0};
     }
-    if (destroys && wait_until_gone(execute, run->action.sandbox, err) < 0)
+    if (destroys && kept_wait_gone(execute, run->action.sandbox, true, err) < 0)
         return -1;
     run->outcome.started = run->outcome.ended = true;
     run->outcome.cpu_us = answer.cpu_us;

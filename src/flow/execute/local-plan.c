@@ -184,12 +184,13 @@ static void put_kept(const struct run *run, const struct local *local, struct ha
     const struct lifetime *life = &run->action.lifetime;
 
     plan->execs_fd = plan->control_fd = -1;
-    if (run->action.kind != ACTION_CREATE)
+    if (!action_keeps(run->action.kind))
         return;
     plan->execs_fd = (int32_t)(BOX_FD_FIRST_MOUNT + (int)handed->n);
     handed->fds[handed->n++] = local->execs_fd;
     plan->control_fd = (int32_t)(BOX_FD_FIRST_MOUNT + (int)handed->n);
     handed->fds[handed->n++] = local->control_fd;
+    plan->prepared = run->action.kind == ACTION_PREPARE;
     plan->ttl_ms = life->ttl_ms;
     plan->idle_ms = life->idle_ms;
     plan->max_ms = life->max_ms;

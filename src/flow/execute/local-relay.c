@@ -173,13 +173,19 @@ int box_say(int fd, enum box_message_kind kind, int status)
     return send(fd, &message, sizeof message, MSG_NOSIGNAL) == (ssize_t)sizeof message ? 0 : -1;
 }
 
+/* The whole sandbox, not just a command in it. */
+static bool is_ours(const struct local *local)
+{
+    return !local->joined || local->taken;
+}
+
 static void kill_now(struct relay *relay)
 {
     relay->killed = true;
     relay->kill_us = UINT64_MAX;
     relay->give_up_us = clock_us() + READER_WAIT_US;
     /* Gone already is as good. */
-    (void)box_say(relay->local->joined ? relay->local->inside_fd : relay->local->supervisor_fd,
+    (void)box_say(is_ours(relay->local) ? relay->local->supervisor_fd : relay->local->inside_fd,
                   BOX_KILL, 0);
 }
 
@@ -290,6 +296,14 @@ void outcome_not_started(struct run *run, int os)
     outcome->failure = arena_printf(&run->mem, "%s", strerrordesc_np(os));
 }
 
+/* A sandbox of its own ends with its command; one out of the pool has to be told. */
+static void on_end(struct relay *relay)
+{
+    relay->exited = true;
+    if (relay->local->taken)
+        (void)box_say(relay->local->supervisor_fd, BOX_KILL, 0); /* gone already is as good */
+}
+
 static void on_message(struct relay *relay, const struct box_message *message)
 {
     struct run *run = relay->run;
@@ -300,13 +314,13 @@ static void on_message(struct relay *relay, const struct box_message *message)
         return;
     case BOX_NOT_STARTED:
         outcome_not_started(run, message->err.os);
-        relay->exited = true;
+        on_end(relay);
         return;
     case BOX_EXITED:
         outcome_exited(&run->outcome, message->status);
         run->outcome.cpu_us = message->cpu_us;
         run->outcome.peak_memory_bytes = message->peak_memory_bytes;
-        relay->exited = true;
+        on_end(relay);
         return;
     case BOX_FAILED:
         run->outcome.reason = REASON_SANDBOX_FAILED;
@@ -333,6 +347,9 @@ static void on_message(struct relay *relay, const struct box_message *message)
     case BOX_FILE:
     case BOX_CONNECT:
     case BOX_RESUME:
+    case BOX_TAKE:
+    case BOX_SETTLE:
+    case BOX_DISCARD:
         return;
     }
 }
@@ -373,7 +390,7 @@ enum { WAIT_IN, WAIT_OUT, WAIT_ERR, WAIT_INSIDE, WAIT_SUPERVISOR, WAIT_SIGNALS, 
 static bool is_over(const struct relay *relay, int inside_fd, int supervisor_fd)
 {
     const struct local *local = relay->local;
-    bool ended = local->joined ? inside_fd < 0 : local->gone || supervisor_fd < 0;
+    bool ended = is_ours(local) ? local->gone || supervisor_fd < 0 : inside_fd < 0;
 
     return ended && (relay->run->action.keep_background || clock_us() >= relay->give_up_us ||
                      (!is_open(&relay->out) && !is_open(&relay->err)));
@@ -465,12 +482,12 @@ static void finish_reason(struct relay *relay)
         outcome->ended = true;
         outcome->signal = SIGKILL;
     }
-    if (!(relay->local->joined ? relay->exited : relay->local->gone) &&
+    if (!(is_ours(relay->local) ? relay->local->gone : relay->exited) &&
         outcome->reason == REASON_NONE) {
         outcome->reason = REASON_SANDBOX_FAILED;
-        outcome->failure = relay->local->joined
-                               ? "the sandbox ended, or the command killed its keeper"
-                               : "the supervisor of the sandbox was killed";
+        outcome->failure = is_ours(relay->local)
+                               ? "the supervisor of the sandbox was killed"
+                               : "the sandbox ended, or the command killed its keeper";
     }
 }
 

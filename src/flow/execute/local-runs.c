@@ -129,8 +129,34 @@ static int make_lock(const char *path, int *out, struct err *err)
     return err_set(err, ERR_TIMEOUT, "%s: somebody else holds it", path);
 }
 
+/* Between two sandboxes out of the pool a run keeps the lock it had: whoever finds it free closes
+ * the run. */
+static bool has_lock(const struct execute *execute, const struct run *run)
+{
+    return execute->run_lock_fd >= 0 && strcmp(execute->run_lock_of, run->id) == 0;
+}
+
+void run_lock_keep(struct execute *execute, const struct run *run, struct local *local)
+{
+    execute->run_lock_fd = TAKE_FD(local->lock_fd);
+    memcpy(execute->run_lock_of, run->id, sizeof run->id);
+    local->cleared = false;
+}
+
+void run_lock_drop(struct execute *execute)
+{
+    char lock[RUN_DIR_BYTES];
+
+    if (execute->run_lock_fd < 0)
+        return;
+    (void)snprintf(lock, sizeof lock, "%.2000s/runs/%s.lock", execute->state_dir,
+                   execute->run_lock_of);
+    (void)unlink(lock);
+    (void)close(TAKE_FD(execute->run_lock_fd));
+}
+
 /* STATE/FOLDER/RUN with its lock taken; the folder itself is the caller's to make. */
-static int claim(const struct execute *execute, const char *folder, struct run *run,
+static int claim(struct execute *execute, const char *folder, struct run *run,
                  char dir[RUN_DIR_BYTES], int *lock_fd, struct err *err)
 {
     char runs[RUN_DIR_BYTES / 2];
@@ -141,11 +167,18 @@ static int claim(const struct execute *execute, const char *folder, struct run *
         return err_os(err, "creating %s", runs);
     (void)snprintf(dir, RUN_DIR_BYTES, "%s/%s", runs, run->id);
     (void)snprintf(lock, sizeof lock, "%s.lock", dir);
-    return make_lock(lock, lock_fd, err);
+    if (strcmp(folder, "runs") == 0 && has_lock(execute, run)) {
+        *lock_fd = TAKE_FD(execute->run_lock_fd);
+        return 0;
+    }
+    if (make_lock(lock, lock_fd, err) < 0)
+        return -1;
+    if (has_lock(execute, run))
+        run_lock_drop(execute);
+    return 0;
 }
 
-int exec_lock_make(const struct execute *execute, struct run *run, struct local *local,
-                   struct err *err)
+int exec_lock_make(struct execute *execute, struct run *run, struct local *local, struct err *err)
 {
     const char *word = run->action.kind != ACTION_EXEC ? "change"
                        : run->action.detach            ? "detached"
@@ -154,15 +187,14 @@ int exec_lock_make(const struct execute *execute, struct run *run, struct local 
     if (claim(execute, "runs", run, local->exec_dir, &local->lock_fd, err) < 0)
         return -1;
     local->cleared = true; /* there is nothing but the lock */
-    if (dprintf(local->lock_fd, "%s %s\n", word, run->action.sandbox) < 0)
+    if (dprintf(local->lock_fd, "%s %s\n", word, run->sandbox_id) < 0)
         return err_os(err, "writing %s.lock", local->exec_dir);
     return 0;
 }
 
-int run_dir_make(const struct execute *execute, struct run *run, struct local *local,
-                 struct err *err)
+int run_dir_make(struct execute *execute, struct run *run, struct local *local, struct err *err)
 {
-    const char *folder = run->action.kind == ACTION_CREATE ? "boxes" : "runs";
+    const char *folder = action_keeps(run->action.kind) ? "boxes" : "runs";
 
     if (claim(execute, folder, run, local->run_dir, &local->lock_fd, err) < 0)
         return -1;

@@ -4,6 +4,7 @@
 
 #include "flow/execute/local.h"
 #include "flow/execute/kept.h"
+#include "flow/execute/pool.h"
 #include "flow/execute/spawner-default.h"
 
 #include "lib/base/clock.h"
@@ -218,6 +219,9 @@ static void local_end(struct local *local)
     if (local->spawned)
         end_spawned(local);
     close_fd(&local->outer_fd);
+    if (local->taken && !local->stays)
+        pool_untake(local);
+    local->taken = false;
     close_fd(&local->supervisor_fd);
     close_fd(&local->inside_fd);
     if (local->outer > 0 && !local->stays)
@@ -292,14 +296,67 @@ void execute_unclaim(struct execute *execute)
     local_free(TAKE(execute->claim));
 }
 
+/* ---- out of the pool ---- */
+
+bool execute_take(struct execute *execute, struct run *run)
+{
+    struct local *local;
+    struct err ignored; /* what cannot be taken is built */
+
+    if (execute->backend != &backend_local || run->action.no_pool ||
+        (run->action.kind != ACTION_RUN && run->action.kind != ACTION_CREATE))
+        return false;
+    local_free(TAKE(execute->local)); /* of an earlier run, which has its receipts by now */
+    local = local_new();
+    local->groups = execute->groups;
+    local->joined = true;
+    local->state_dir = execute->state_dir;
+    if (pool_take(execute, run, local) && exec_lock_make(execute, run, local, &ignored) == 0) {
+        execute->local = local;
+        return true;
+    }
+    local_free(local);
+    memcpy(run->sandbox_id, run->id, sizeof run->id);
+    return false;
+}
+
+bool execute_has_taken(const struct execute *execute)
+{
+    return execute->local && execute->local->taken;
+}
+
+bool execute_untake(struct execute *execute, struct run *run)
+{
+    bool cancelled = execute->local->cancelled_by != 0;
+
+    if (cancelled)
+        run->outcome.reason = REASON_CANCELLED;
+    else
+        run_lock_keep(execute, run, execute->local);
+    local_free(TAKE(execute->local));
+    memcpy(run->sandbox_id, run->id, sizeof run->id);
+    return !cancelled;
+}
+
+static int begin_taken(struct run *run, struct local *local, struct err *err)
+{
+    if (local_signals(local, err) < 0 ||
+        kept_connect(local->run_dir, "execs", &local->inside_fd, err) < 0)
+        return -1;
+    if (box_say(local->inside_fd, BOX_REPORT, 0) < 0)
+        return err_os(err, "asking the sandbox for its report");
+    return run->action.kind == ACTION_RUN ? joined_streams(local, err) : 0;
+}
+
 static int begin(struct execute *execute, struct run *run, struct err *err)
 {
     struct local *local;
 
-    /* Of an earlier run, which has its receipts by now. */
-    local_free(TAKE(execute->local));
-    local_free(TAKE(execute->claim));
+    local_free(TAKE(execute->claim)); /* of an earlier run, which has its receipts by now */
     local_reap(execute);
+    if (execute_has_taken(execute))
+        return begin_taken(run, execute->local, err);
+    local_free(TAKE(execute->local));
     local = execute->local = local_new();
     local->groups = execute->groups;
     if (local_signals(local, err) < 0)
@@ -307,7 +364,7 @@ static int begin(struct execute *execute, struct run *run, struct err *err)
     if (run->action.kind == ACTION_EXEC)
         return joined_begin(execute, run, local, err);
     if (run_dir_make(execute, run, local, err) < 0 ||
-        (run->action.kind == ACTION_CREATE && kept_prepare(run, local, err) < 0))
+        (action_keeps(run->action.kind) && kept_prepare(run, local, err) < 0))
         return -1;
     if (run->action.kind != ACTION_RUN)
         return box_spawn(run, local, NULL, err);
@@ -433,19 +490,35 @@ void execute_forget(struct run *run)
     close_sources(run);
 }
 
+static int stay(struct execute *execute, struct run *run, struct err *err)
+{
+    struct local *local = execute->local;
+
+    if (local->taken)
+        return pool_settle(run, local, err);
+    if (kept_release(run, local, err) < 0)
+        return -1;
+    if (run->action.kind == ACTION_PREPARE && pool_put(execute, run, local, err) < 0) {
+        local->stays = false;
+        return -1;
+    }
+    return 0;
+}
+
 static int release(struct execute *execute, struct run *run, const struct streams *streams,
                    struct err *err)
 {
-    int failed = run->action.kind == ACTION_CREATE ? kept_release(run, execute->local, err)
-                 : run->action.detach              ? detached_release(run, execute->local, err)
-                                                   : relay(run, execute->local, streams, err);
+    struct local *local = execute->local;
+    int failed = action_keeps(run->action.kind) ? stay(execute, run, err)
+                 : run->action.detach           ? detached_release(run, local, err)
+                                                : relay(run, local, streams, err);
 
-    if (execute->local->joined)
-        joined_end(run, execute->local);
-    if (execute->local->stays)
-        remember_outer(execute, execute->local->outer);
+    if (local->joined && !local->taken)
+        joined_end(run, local);
+    if (local->stays && !local->taken)
+        remember_outer(execute, local->outer);
     close_sources(run);
-    local_end(execute->local);
+    local_end(local);
     return failed;
 }
 

@@ -26,6 +26,7 @@ struct local {
     bool cleared;    /* folder and cgroups are gone: the lock may go, too */
     bool stays;      /* a kept sandbox that stands: it is not ours to end */
     bool joined;     /* a command in a kept sandbox: the folder is not ours to remove */
+    bool taken;      /* joined, and all of it is ours: it came out of the pool */
     int box_lock_fd; /* joined: where its sandbox says why it ended; -1: not opened */
     const char *state_dir;
     char exec_dir[RUN_DIR_BYTES]; /* joined: what its lock is named after */
@@ -52,14 +53,17 @@ struct local *local_new(void);
 int local_signals(struct local *local, struct err *err) MUST_CHECK;
 
 /* local-runs.c: the folder of a run, under a lock that ends with its last process. */
-int run_dir_make(const struct execute *execute, struct run *run, struct local *local,
+int run_dir_make(struct execute *execute, struct run *run, struct local *local,
                  struct err *err) MUST_CHECK;
 int layers_make(struct run *run, struct local *local, struct err *err) MUST_CHECK;
 /* The layer of that name, opening it in the run's folder at first sight; -1: it is not there. */
 int layer_fd(struct local *local, const char *name, struct err *err) MUST_CHECK;
 /* The lock of a command in a kept sandbox: found free, its Brig is dead. */
-int exec_lock_make(const struct execute *execute, struct run *run, struct local *local,
+int exec_lock_make(struct execute *execute, struct run *run, struct local *local,
                    struct err *err) MUST_CHECK;
+/* The lock of a run that loses its sandbox and gets another, until then. */
+void run_lock_keep(struct execute *execute, const struct run *run, struct local *local);
+void run_lock_drop(struct execute *execute);
 /* local-detached.c: a command that runs without us (exec-wire.h). */
 int detached_prepare(struct run *run, struct local *local, struct err *err) MUST_CHECK;
 int detached_release(struct run *run, struct local *local, struct err *err) MUST_CHECK;
@@ -119,6 +123,7 @@ void outcome_not_started(struct run *run, int os);
 int kept_release(struct run *run, struct local *local, struct err *err) MUST_CHECK;
 int joined_begin(struct execute *execute, struct run *run, struct local *local,
                  struct err *err) MUST_CHECK;
+int joined_streams(struct local *local, struct err *err) MUST_CHECK;
 int joined_start(struct run *run, struct local *local, struct err *err) MUST_CHECK;
 void joined_end(struct run *run, const struct local *local);
 

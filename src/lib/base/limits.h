@@ -103,5 +103,6 @@
 /* Working memory: arenas stop the process at these, so they stand well above the sum of the
  * inputs that feed them. */
 #define RUN_MEMORY_MAX (64 * MIB)
+#define POOL_SIZE_MAX 1024U /* prepared sandboxes of one kind */
 #define POLICY_MEMORY_MAX (64 * MIB)
 #define RECEIPT_MEMORY_MAX (64 * MIB)

@@ -48,6 +48,7 @@ static const struct cli_option exec_options[] = {
      .help = "none, or policy, which is refused as long as network rules cannot be enforced "
              "(default: none)"},
     {"--tty", .help = "give the command a terminal"},
+    {"--no-pool", .help = "build the sandbox, even if a prepared one is there"},
     {"--keep", .help = "in a kept sandbox: leave running what it started in the background"},
     {"--detach", .help = "in a kept sandbox: return at once with an id; see \"sandbox logs\""},
     {"--quiet", .help = "leave out the closing line on standard error, unless it is a denial"},
@@ -86,6 +87,24 @@ static const struct cli_option create_options[] = {
      .help = "show a file or directory of this machine inside, read-only unless rw"},
     {"--workdir", "DIR", VALUE_TEXT,
      .help = "directory inside its commands start in"},
+    {"--no-pool", .help = "build the sandbox, even if a prepared one is there"},
+    OPTION_JSON,
+    OPTIONS_END,
+};
+
+static const struct cli_option pool_fill_options[] = {
+    {"--size", "N", VALUE_COUNT, .help = "how many there should be"},
+    {"--ttl", "DUR", VALUE_DURATION,
+     .help = "end those that nobody took after this long (default: 1h)"},
+    {"--profile", "FILE", VALUE_FILE,
+     .help = "profile: version pin, limits, how strictly"},
+    {"--image", "REF", VALUE_TEXT, .values = "host",
+     .help = "root file system (default: host, the system directories of this machine)"},
+    {"--policy", "FILE", VALUE_FILE,
+     .help = "policy they are planned under (default: run anything, no network)"},
+    OPTIONS_LIMITS,
+    {"--mount", "SRC:DST[:ro|rw]", VALUE_TEXT, .repeatable = true,
+     .help = "show a file or directory of this machine inside, read-only unless rw"},
     OPTION_JSON,
     OPTIONS_END,
 };
@@ -287,6 +306,52 @@ const struct command sandbox_top = {
             "--json, once.",
     .options = json_option,
     .run = run_sandbox_top,
+};
+
+const struct command pool_fill = {
+    .path = "pool fill",
+    .operands = "",
+    .summary = "build sandboxes ahead, so that making one is a hand-over",
+    .help =
+        "\"sandbox exec\" and \"sandbox create\" take one by themselves when it is exactly what "
+        "they would build: the same limits, mounts, image and tenant. Each is taken once and "
+        "looked at again before anything runs in it. Behind a command that took one, the pool "
+        "is filled up in the background.",
+    .options = pool_fill_options,
+    .run = run_pool_fill,
+};
+
+const struct command pool_list = {
+    .path = "pool list",
+    .operands = "",
+    .summary = "list what was built ahead",
+    .help =
+        "One line a pool: how many of how many are ready. \"sandbox list\" does not show them: they "
+        "are nobody's yet.",
+    .options = json_option,
+    .run = run_pool_list,
+};
+
+const struct command pool_refill = {
+    .path = "pool refill",
+    .operands = "",
+    .summary = "fill up all pools to their size",
+    .help =
+        "Ends what would be made differently today and makes what is missing. Happens by itself "
+        "behind a command that took one.",
+    .options = json_option,
+    .run = run_pool_refill,
+};
+
+const struct command pool_drain = {
+    .path = "pool drain",
+    .operands = "[POOL...]",
+    .operand_max = ANY_NUMBER,
+    .values = "",
+    .summary = "end what was built ahead and nobody took",
+    .help = "All pools, or those named. Sandboxes that were taken stay.",
+    .options = json_option,
+    .run = run_pool_drain,
 };
 
 const struct command sandbox_logs = {

@@ -78,6 +78,7 @@ static const struct cli_option no_options[] = {OPTIONS_END};
 const struct command_group command_groups[] = {
     {"sandbox",  "run commands inside walls"       },
     {"snapshot", "what sandboxes were, put aside"  },
+    {"pool",     "sandboxes built ahead"           },
     {"image",    "get, check and remove images"    },
     {"receipts", "read and check what was recorded"},
     {"policy",   "work with the rules that decide" },
@@ -317,6 +318,10 @@ const struct command *const commands[] = {
     &snapshot_tend_row,
     &snapshot_export_row,
     &snapshot_import_row,
+    &pool_fill,
+    &pool_list,
+    &pool_refill,
+    &pool_drain,
     &receipts_list,
     &receipts_show,
     &receipts_verify,

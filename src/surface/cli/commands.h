@@ -14,6 +14,7 @@ struct command_group {
 };
 
 /* The rows of commands-sandbox.c. */
+extern const struct command pool_fill, pool_list, pool_refill, pool_drain;
 extern const struct command sandbox_exec, sandbox_create, sandbox_list, sandbox_show, sandbox_pause,
     sandbox_resume, sandbox_extend, sandbox_destroy, sandbox_recreate, sandbox_explain, sandbox_top,
     sandbox_logs, sandbox_attach, sandbox_ps, sandbox_files, sandbox_cp, sandbox_port,
@@ -67,7 +68,11 @@ int run_sandbox_cp(struct invocation *inv);
 int run_sandbox_port(struct invocation *inv);    /* port.c */
 int run_sandbox_explain(struct invocation *inv); /* explain.c */
 int run_sandbox_recreate(struct invocation *inv);
-int run_sandbox_top(struct invocation *inv);  /* top.c */
+int run_sandbox_top(struct invocation *inv); /* top.c */
+int run_pool_fill(struct invocation *inv);   /* pool.c */
+int run_pool_list(struct invocation *inv);
+int run_pool_refill(struct invocation *inv);
+int run_pool_drain(struct invocation *inv);
 int run_sandbox_logs(struct invocation *inv); /* execs.c */
 int run_sandbox_attach(struct invocation *inv);
 int run_sandbox_ps(struct invocation *inv);

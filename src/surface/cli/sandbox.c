@@ -75,6 +75,7 @@ static void fill_request(struct invocation *inv, struct sandbox_call *call)
         request->mounts = option_words(inv, "--mount");
     request->network_policy = strcmp(text_or(inv, "--network", "none"), "policy") == 0;
     request->tty = has_option(inv, "--tty") && option_flag(inv, "--tty");
+    request->no_pool = has_option(inv, "--no-pool") && option_flag(inv, "--no-pool");
     for (size_t i = 0; i < COUNT(limit_options); i++)
         if (has_option(inv, limit_options[i].option))
             request->limits[limit_options[i].kind] = option_number(inv, limit_options[i].option);
@@ -172,6 +173,7 @@ int sandbox_call_open_with(struct invocation *inv, const char *profile_path,
 
 void sandbox_call_done(struct sandbox_call *call)
 {
+    pool_refill_behind(call);
     govern_free(call->govern);
     policy_free(call->policy);
 }

@@ -57,6 +57,9 @@ struct raw_terminal {
 void terminal_raw(struct raw_terminal *terminal);
 void terminal_restore(const struct raw_terminal *terminal);
 
+/* When a pool has become short: a process of its own fills it up. */
+void pool_refill_behind(const struct sandbox_call *call);
+
 /* Text that a sandbox chose, made safe to show. */
 void print_escaped(FILE *to, struct str text);
 
