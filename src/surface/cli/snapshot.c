@@ -419,7 +419,7 @@ int run_sandbox_fork(struct invocation *inv)
     struct source source;
     struct config config;
     struct err err;
-    int status;
+    int status = 0;
 
     if (count > FORKS_MAX) {
         (void)err_set(&err, ERR_LIMIT, "--count: at most %d at once", FORKS_MAX);
