@@ -116,7 +116,9 @@ bool action_keeps(enum action_kind kind)
 
 void run_init(struct run *run)
 {
-    *run = (struct run){.mem = ARENA(RUN_MEMORY_MAX), .plan = {.hold_fd = -1}};
+    *run = (struct run){
+        .mem = ARENA(RUN_MEMORY_MAX), .plan = {.hold_fd = -1, .mirror_fd = -1}
+    };
     id_new(run->id);
     id_new(run->decision_id);
     id_new(run->effect_id);

@@ -32,12 +32,14 @@ struct mount_ask {
 };
 
 #define WORKSPACE_TARGET "/workspace"
+#define MIRROR_LAYER "workspace" /* name of the layer a mirrored one is in */
 
 /* The folder a run works on, shown at WORKSPACE_TARGET. */
 enum workspace_kind {
     WORKSPACE_UNSET,
-    WORKSPACE_NONE, /* an empty folder that stays empty */
-    WORKSPACE_BIND, /* one of the mounts that were asked for */
+    WORKSPACE_NONE,   /* an empty folder that stays empty */
+    WORKSPACE_BIND,   /* one of the mounts that were asked for */
+    WORKSPACE_MIRROR, /* a copy in a layer of the sandbox's own */
 };
 
 enum network_ask {
@@ -108,8 +110,9 @@ struct action {
     const struct mount_ask *mounts;
     size_t mount_n;
     enum workspace_kind workspace;
-    bool allow_protected;     /* files that host tools run by themselves may be changed */
-    const struct words *held; /* the protected places it was made with; NULL: find them */
+    const char *workspace_source; /* MIRROR: on the host, as written */
+    bool allow_protected;         /* files that host tools run by themselves may be changed */
+    const struct words *held;     /* the protected places it was made with; NULL: find them */
     enum network_ask network;
     enum stdin_kind stdin_kind;
     bool tty;
@@ -222,6 +225,8 @@ struct plan {
     int hold_fd; /* keeps the image in its store while the sandbox exists; -1: none */
     int base_holds[PLAN_HOLDS_MAX]; /* the same for the snapshots below it */
     size_t base_hold_n;
+    const char *mirror_source; /* CREATE with a mirror: the folder that was validated */
+    int mirror_fd;             /* and itself; -1: none */
 };
 
 /* ---- posture: planned by equip, observed by the provider ---- */
@@ -274,6 +279,9 @@ struct moved {
     uint64_t bytes_out;          /* over a port: out of it */
     uint64_t entries;            /* files, folders and links; over a port: connections */
     uint64_t skipped;            /* special files, links that lead out; connections refused */
+    uint64_t conflicts;          /* of a workspace: changes that were left alone */
+    uint64_t unsteady;           /* files that never held still, and were left out */
+    const char *left_out;        /* the first of those, for people; NULL: none */
     bool is_tree;                /* hash is over all entries, see docs/formats/receipt.md */
     char hash[MODEL_HASH_BYTES]; /* of the content; "": none moved */
 };

@@ -20,7 +20,7 @@ teardown() {
 @test "docs/sandboxes.md does what it shows" {
     run "$BRIG_ROOT/tests/flow/run-page" "$BRIG_ROOT/docs/sandboxes.md"
     status_is 0
-    says "23 blocks"
+    says "26 blocks"
     no_sandbox_left
 }
 

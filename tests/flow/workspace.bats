@@ -59,7 +59,7 @@ a_repository() {
     for text in project:wr :rw "project:ro:rwx"; do
         run brig sandbox exec --workspace "$text" -- true
         status_is 64
-        says "write DIR, DIR:ro, DIR:rw or DIR:none"
+        says "write DIR, DIR:ro, DIR:rw, DIR:none or DIR:mirror"
     done
     run quiet --workspace nowhere -- true
     status_is 77

@@ -214,6 +214,17 @@ static int open_to_read(const struct file_request *request, struct err *err)
     return answer_with(fd, 0, err);
 }
 
+/* Read name by name from outside, by one who follows no link (decision 0012). */
+static int open_workspace(const struct file_request *request, struct err *err)
+{
+    AUTO_FD int fd = open(WORKSPACE_TARGET, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
+    (void)request;
+    if (fd < 0)
+        return fail(WORKSPACE_TARGET, err);
+    return answer_with(fd, 0, err);
+}
+
 /* ---- writing ---- */
 
 static void drop_writing(void)
@@ -451,10 +462,13 @@ static int abort_file(const struct file_request *request, struct err *err)
 static int serve_one(const struct file_request *request, struct err *err)
 {
     static int (*const operations[])(const struct file_request *, struct err *) = {
-        [FILE_LIST] = list_folder,    [FILE_STAT] = look_at,       [FILE_READ] = open_to_read,
-        [FILE_CREATE] = create_file,  [FILE_COMMIT] = commit_file, [FILE_ABORT] = abort_file,
-        [FILE_REMOVE] = remove_path,  [FILE_MOVE] = move_path,     [FILE_MAKE_DIR] = make_folder,
-        [FILE_MAKE_LINK] = make_link, [FILE_SET] = set_folder,     [FILE_WATCH] = watch_path,
+        [FILE_LIST] = list_folder,     [FILE_STAT] = look_at,
+        [FILE_READ] = open_to_read,    [FILE_CREATE] = create_file,
+        [FILE_COMMIT] = commit_file,   [FILE_ABORT] = abort_file,
+        [FILE_REMOVE] = remove_path,   [FILE_MOVE] = move_path,
+        [FILE_MAKE_DIR] = make_folder, [FILE_MAKE_LINK] = make_link,
+        [FILE_SET] = set_folder,       [FILE_WORKSPACE] = open_workspace,
+        [FILE_WATCH] = watch_path,
     };
     int failed;
 

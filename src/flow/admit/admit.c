@@ -141,19 +141,33 @@ static int admit_mount(struct arena *mem, const char *text, struct mount_ask *ou
 static int admit_workspace(const char *text, struct run *run, struct mount_ask *mount,
                            struct err *err)
 {
+    static const struct {
+        const char *name;
+        enum workspace_kind kind;
+        enum mount_access access;
+    } accesses[] = {
+        {"ro",     WORKSPACE_BIND,   MOUNT_RO},
+        {"rw",     WORKSPACE_BIND,   MOUNT_RW},
+        {"none",   WORKSPACE_NONE,   MOUNT_RO},
+        {"mirror", WORKSPACE_MIRROR, MOUNT_RW},
+    };
     const char *colon = strrchr(text, ':');
     struct str source = colon ? (struct str){text, (size_t)(colon - text)} : str_of(text);
     const char *access = colon ? colon + 1 : "ro";
-    bool none = strcmp(access, "none") == 0;
+    size_t i = 0;
 
-    if ((source.n == 0 && !none) || source.n >= PATH_BYTES_MAX ||
-        !(none || strcmp(access, "ro") == 0 || strcmp(access, "rw") == 0))
+    while (i < COUNT(accesses) && strcmp(accesses[i].name, access) != 0)
+        i++;
+    if (i == COUNT(accesses) || source.n >= PATH_BYTES_MAX ||
+        (source.n == 0 && accesses[i].kind != WORKSPACE_NONE))
         return err_set(err, ERR_INVALID,
-                       "--workspace \"%.200s\": write DIR, DIR:ro, DIR:rw or DIR:none", text);
-    run->action.workspace = none ? WORKSPACE_NONE : WORKSPACE_BIND;
-    *mount = (struct mount_ask){.source = arena_text(&run->mem, source),
+                       "--workspace \"%.200s\": write DIR, DIR:ro, DIR:rw, DIR:none or DIR:mirror",
+                       text);
+    run->action.workspace = accesses[i].kind;
+    run->action.workspace_source = arena_text(&run->mem, source);
+    *mount = (struct mount_ask){.source = run->action.workspace_source,
                                 .target = WORKSPACE_TARGET,
-                                .access = strcmp(access, "rw") == 0 ? MOUNT_RW : MOUNT_RO};
+                                .access = accesses[i].access};
     return 0;
 }
 
@@ -260,6 +274,10 @@ static int hash_request(struct run *run, struct err *err)
         json_put_int(&mem, root, "wall_ms", (int64_t)action->wall_ms);
     if (action->workspace == WORKSPACE_NONE)
         json_put_text(&mem, root, "workspace", "none");
+    if (action->workspace == WORKSPACE_MIRROR) {
+        json_put_text(&mem, root, "workspace", "mirror");
+        json_put_bytes(&mem, root, "workspace_source", str_of(action->workspace_source));
+    }
     if (json_canonical(root, &text, err) < 0)
         return -1;
     hash_text_of(buf_str(&text), action->request_hash);

@@ -31,7 +31,7 @@ struct request {
     struct words argv;
     struct words env;      /* "K=V", or "K" to take the value from the caller's own environment */
     struct words mounts;   /* "SRC:DST", "SRC:DST:ro", "SRC:DST:rw" */
-    const char *workspace; /* "DIR", "DIR:ro", "DIR:rw", "DIR:none", or NULL */
+    const char *workspace; /* "DIR", "DIR:ro", "DIR:rw", "DIR:none", "DIR:mirror", or NULL */
     bool allow_protected;
     struct words held; /* protected places of one that stands; v NULL: they are to be found */
     const char *workdir;

@@ -3,9 +3,12 @@
 
 #include "lib/base/err.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 
+struct arena;
 struct run;
+struct words;
 
 /* With what a run is equipped: the plan before anything happens, and afterwards whether the
  * sandbox that stands is the one that was planned. */
@@ -35,9 +38,14 @@ struct protected_rule {
     const char *why;
 };
 const struct protected_rule *equip_protected_rules(size_t *n);
+/* Whether a path below a workspace is one, or lies in one, by its name alone. Type: 'd' for a
+ * folder. */
+bool equip_protected_path(const char *path, char type);
+/* Those that a folder of this machine has now, by paths below it. */
+int equip_protected_below(struct arena *mem, const char *folder, struct words *out,
+                          struct err *err) MUST_CHECK;
 /* One of the places that were protected, as a kept sandbox keeps it. */
 struct plan_mount;
-struct arena;
 const char *equip_protected_text(struct arena *mem, const struct plan_mount *mount);
 
 /* How they are now, kept for a sandbox that stays; until it is dropped. */

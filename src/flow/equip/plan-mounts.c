@@ -43,9 +43,11 @@ static int refuse_target(struct run *run, const struct mount_list *list, const c
                           "mount target %.200s: %s is Brig's own; use /workspace, /mnt, /opt, "
                           "/srv or /sandbox/input",
                           target, own_targets[i]);
-    if (run->action.workspace == WORKSPACE_NONE && path_is_within(target, WORKSPACE_TARGET))
+    if ((run->action.workspace == WORKSPACE_NONE || run->action.workspace == WORKSPACE_MIRROR) &&
+        path_is_within(target, WORKSPACE_TARGET))
         return refuse(run, REASON_MOUNT_FORBIDDEN,
-                      "mount target %.200s: --workspace says that nothing is there", target);
+                      "mount target %.200s: --workspace says that %s there", target,
+                      run->action.workspace == WORKSPACE_NONE ? "nothing is" : "a copy is");
     for (size_t i = 0; i < list->n; i++)
         if (list->of[i].from_user && (path_is_within(target, list->of[i].target) ||
                                       path_is_within(list->of[i].target, target)))
@@ -197,6 +199,40 @@ static void add_no_workspace(struct run *run, struct mount_list *list)
     mount->size_bytes = 4096;
 }
 
+/* A copy of a folder, in a layer of the sandbox's own: the folder is judged like a mount, but once,
+ * when it is copied. */
+static int add_mirror(const char *state_dir, struct str table, struct run *run,
+                      struct mount_list *list, struct err *err)
+{
+    const char *asked = run->action.workspace_source;
+    struct source source = {-1, -1, {0}};
+    struct plan_mount *mount;
+    const char *why;
+
+    if (run->action.kind == ACTION_RUN)
+        return refuse(run, REASON_REQUEST_INVALID,
+                      "a mirrored workspace is synced back later, and this sandbox ends with its "
+                      "command; make one that stays with \"sandbox create\", or use ro or rw");
+    make_room(list, WORKSPACE_TARGET);
+    mount = mount_add(&run->mem, list, MOUNT_LAYER, WORKSPACE_TARGET);
+    mount->source = MIRROR_LAYER;
+    mount->access = MOUNT_RW;
+    if (run->action.kind != ACTION_CREATE)
+        return 0;
+    if (source_open(run, asked, &source, err) < 0) {
+        source_close(&source);
+        return refuse(run, REASON_MOUNT_FORBIDDEN, "%s", err->text);
+    }
+    why =
+        S_ISDIR(source.st.st_mode) ? why_not(run, state_dir, table, &source) : ": it is no folder";
+    if (why)
+        return refuse_source(run, &source, asked, why);
+    run->plan.mirror_source = path_of(&run->mem, source.fd);
+    run->plan.mirror_fd = TAKE_FD(source.fd); /* the run's end closes it */
+    source_close(&source);
+    return run->plan.mirror_source ? 0 : err_set(err, ERR_OS, "%s has no path", asked);
+}
+
 static int plan_workdir(struct run *run, const struct mount_list *list, const struct image *image)
 {
     const char *workdir = run->action.workdir;
@@ -216,6 +252,27 @@ static int plan_workdir(struct run *run, const struct mount_list *list, const st
     return 0;
 }
 
+static int add_all_asked(const char *state_dir, struct str table, struct run *run,
+                         struct mount_list *list, struct err *err)
+{
+    for (size_t i = 0; i < run->action.mount_n && !is_refused(run); i++)
+        if (add_asked(state_dir, table, run, list, &run->action.mounts[i], err) < 0)
+            return -1;
+    if (is_refused(run))
+        return 0;
+    switch (run->action.workspace) {
+    case WORKSPACE_UNSET:
+    case WORKSPACE_BIND: /* it is one of the mounts */
+        return 0;
+    case WORKSPACE_NONE:
+        add_no_workspace(run, list);
+        return 0;
+    case WORKSPACE_MIRROR:
+        return add_mirror(state_dir, table, run, list, err);
+    }
+    return 0;
+}
+
 int plan_mounts(const char *state_dir, const struct image *image, struct run *run, struct err *err)
 {
     AUTO_BUF struct buf table = BUF(PROC_TEXT_MAX);
@@ -227,12 +284,10 @@ int plan_mounts(const char *state_dir, const struct image *image, struct run *ru
         return -1;
     if (is_refused(run))
         return 0;
-    for (size_t i = 0; i < run->action.mount_n; i++)
-        if (add_asked(state_dir, buf_str(&table), run, &list, &run->action.mounts[i], err) < 0 ||
-            is_refused(run))
-            return is_refused(run) ? 0 : -1;
-    if (run->action.workspace == WORKSPACE_NONE)
-        add_no_workspace(run, &list);
+    if (add_all_asked(state_dir, buf_str(&table), run, &list, err) < 0)
+        return -1;
+    if (is_refused(run))
+        return 0;
     if (plan_workdir(run, &list, image) < 0 || is_refused(run))
         return 0;
     if (find_nested(state_dir, buf_str(&table), run, &list, err) < 0 ||

@@ -194,3 +194,28 @@ int plan_protected(struct run *run, struct mount_list *list, struct err *err)
             return -1;
     return 0;
 }
+
+int equip_protected_below(struct arena *mem, const char *folder, struct words *out, struct err *err)
+{
+    AUTO_ARENA struct arena own = ARENA(PROTECTED_MEMORY_MAX);
+    AUTO_FD int root_fd = open(folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    AUTO_SCAN struct scan scan = {.mem = &own, .root = folder, .root_fd = root_fd};
+    const char **paths;
+    size_t n = 0;
+
+    if (root_fd < 0)
+        return err_os(err, "opening %.300s", folder);
+    if (scan_run(&scan, err) < 0)
+        return -1;
+    if (scan.stopped)
+        return err_set(err, ERR_LIMIT,
+                       "%.200s could not be looked through for files that tools of this machine "
+                       "run by themselves: %s",
+                       folder, scan.stopped);
+    paths = arena_array(mem, const char *, scan.place_n + 1);
+    for (size_t i = 0; i < scan.place_n; i++)
+        if (!scan.places[i].pinned)
+            paths[n++] = arena_text(mem, str_of(scan.places[i].path));
+    *out = (struct words){paths, n};
+    return 0;
+}

@@ -126,3 +126,46 @@ const struct protected_rule *rule_covering(const char *path)
     }
     return NULL;
 }
+
+/* "hooks/x", "modules/sub/config": of a git folder, what git runs or reads its orders from. */
+static bool is_git_part(const char *path)
+{
+    static const char *const parts[] = {"hooks", "config", "config.worktree", "info", "commondir"};
+    bool deeper = strncmp(path, "modules/", 8) == 0 || strncmp(path, "worktrees/", 10) == 0;
+
+    while (*path) {
+        size_t n = strcspn(path, "/");
+
+        for (size_t i = 0; i < COUNT(parts); i++)
+            if (strlen(parts[i]) == n && memcmp(parts[i], path, n) == 0)
+                return true;
+        if (!deeper)
+            return false;
+        path += n + strspn(path + n, "/");
+    }
+    return false;
+}
+
+bool equip_protected_path(const char *path, char type)
+{
+    char holder[256] = "", name[256];
+    bool packages = false;
+
+    while (*path) {
+        size_t n = strcspn(path, "/");
+        const char *below = path + n + strspn(path + n, "/");
+
+        if (n >= sizeof name)
+            return true; /* longer than any name there can be */
+        memcpy(name, path, n);
+        name[n] = '\0';
+        if (strcmp(name, ".git") == 0)
+            return *below ? is_git_part(below) : type != 'd';
+        if (!packages && rule_for(holder, name))
+            return true;
+        packages |= strcmp(name, "node_modules") == 0;
+        (void)strcpy(holder, name);
+        path = below;
+    }
+    return false;
+}

@@ -185,7 +185,8 @@ static int list(struct scan *scan, int dir_fd, struct names *out, struct err *er
                                           entry->d_type == DT_DIR || entry->d_type == DT_UNKNOWN};
     }
     (void)closedir(dir);
-    qsort(out->of, out->n, sizeof *out->of, by_name);
+    if (out->n)
+        qsort(out->of, out->n, sizeof *out->of, by_name);
     return 0;
 }
 
@@ -194,7 +195,7 @@ static bool has_name(const struct names *names, const char *text)
     char wanted[16];
     const struct name name = {strcpy(wanted, text), false};
 
-    return bsearch(&name, names->of, names->n, sizeof *names->of, by_name) != NULL;
+    return names->n && bsearch(&name, names->of, names->n, sizeof *names->of, by_name) != NULL;
 }
 
 static bool is_too_deep(struct scan *scan, unsigned depth)
@@ -419,7 +420,8 @@ static void order(struct scan *scan)
 {
     size_t kept = 0;
 
-    qsort(scan->places, scan->place_n, sizeof *scan->places, by_path);
+    if (scan->place_n)
+        qsort(scan->places, scan->place_n, sizeof *scan->places, by_path);
     for (size_t i = 0; i < scan->place_n; i++) {
         const struct place *place = &scan->places[i];
         bool covered = false;
@@ -432,7 +434,8 @@ static void order(struct scan *scan)
             scan->places[kept++] = *place;
     }
     scan->place_n = kept;
-    qsort(scan->traces, scan->trace_n, sizeof *scan->traces, by_trace);
+    if (scan->trace_n)
+        qsort(scan->traces, scan->trace_n, sizeof *scan->traces, by_trace);
     kept = 0;
     for (size_t i = 0; i < scan->trace_n; i++)
         if (kept == 0 || strcmp(scan->traces[kept - 1].path, scan->traces[i].path) != 0)

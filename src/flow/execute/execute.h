@@ -257,6 +257,63 @@ int files_fetch(struct files *files, const char *path, const char *host_path, bo
 int files_push(struct files *files, const char *host_path, const char *path, bool recursive,
                struct err *err) MUST_CHECK;
 
+/* A workspace that was copied in when the sandbox was made: what changed in it since it and the
+ * folder of this machine were last the same, and bringing that back (decision 0012). The sandbox is
+ * held still meanwhile. */
+enum mirror_kind {
+    MIRROR_ADDED,
+    MIRROR_CHANGED,
+    MIRROR_REMOVED,
+};
+
+/* What stands in the way of a change. */
+enum mirror_why {
+    MIRROR_CLEAR,
+    MIRROR_CONFLICT,  /* the folder of this machine has changed there, too */
+    MIRROR_PROTECTED, /* tools of this machine run it by themselves */
+    MIRROR_OUTWARD,   /* a link that leads out of the workspace */
+    MIRROR_SPECIAL,   /* no file, folder or link */
+    MIRROR_CLOSED,    /* cannot be read, or never holds still */
+    MIRROR_FAILED,    /* could not be written here; note says why */
+};
+
+struct mirror_change {
+    const char *path; /* below the workspace; chosen inside: escape it */
+    enum mirror_kind kind;
+    enum mirror_why why;
+    char type; /* of what is inside, or was: 'f', 'd', 'l', 's', 'x' */
+    bool done; /* it is so on this machine now */
+    const char *note;
+};
+
+struct mirror_options {
+    bool apply;
+    bool theirs; /* where both changed, the sandbox's counts; */
+    bool ours;   /* or this machine's, for good */
+    bool include_protected;
+    bool include_links;
+    bool (*is_protected)(void *context, const char *path, char type);
+    /* Both sides of a changed file, or -1, for whoever shows them; may be NULL. */
+    int (*on_file)(void *context, const struct mirror_change *change, int host_fd, int inside_fd,
+                   struct err *err);
+    void *context;
+};
+
+struct mirror_result {
+    const char *folder;                  /* of this machine */
+    const struct mirror_change *changes; /* sorted by path */
+    size_t n;
+    uint64_t done;
+    uint64_t conflicts;
+    uint64_t held_back; /* for the other reasons */
+};
+int files_mirror(struct files *files, struct execute *execute, const char *sandbox,
+                 const struct mirror_options *options, struct arena *mem, struct mirror_result *out,
+                 struct err *err) MUST_CHECK;
+/* Only where it was copied from; ERR_NOT_FOUND: it mirrors none. */
+int execute_mirror_folder(struct execute *execute, struct arena *mem, const char *sandbox,
+                          const char **out, struct err *err) MUST_CHECK;
+
 /* A port of this machine, on loopback only, whose connections end at run->action.port inside;
  * never the other way round. listen is "127.0.0.1:PORT", "[::1]:PORT" or a port alone; port 0 is
  * any free one. on_open hears where it listens. Until wait_ms are over or a signal comes. */

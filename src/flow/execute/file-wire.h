@@ -6,7 +6,7 @@
  * A caller says BOX_FILE once on its connection; from then on each message is one file_request and
  * each answer one box_message: BOX_FILE, with a descriptor where the request asks for one, or
  * BOX_FAILED. Paths mean what they mean inside. Only regular files leave the sandbox as
- * descriptors, and never a folder.
+ * descriptors, and of folders the workspace alone, to be read while the sandbox holds still.
  *
  * What comes out was in the hands of a process of the sandbox's own user: the caller believes
  * nothing of it. */
@@ -32,6 +32,7 @@ enum file_op {
     FILE_MAKE_DIR,
     FILE_MAKE_LINK, /* at path, with other as its text */
     FILE_SET,       /* mode and time of a folder */
+    FILE_WORKSPACE, /* the folder a mirrored workspace is in: the only folder that leaves */
     FILE_WATCH,     /* file_event messages follow until the connection ends */
 };
 

@@ -364,7 +364,8 @@ static int begin(struct execute *execute, struct run *run, struct err *err)
     if (run->action.kind == ACTION_EXEC)
         return joined_begin(execute, run, local, err);
     if (run_dir_make(execute, run, local, err) < 0 ||
-        (action_keeps(run->action.kind) && kept_prepare(run, local, err) < 0))
+        (action_keeps(run->action.kind) && kept_prepare(run, local, err) < 0) ||
+        (run->plan.mirror_fd >= 0 && mirror_fill(run, local, err) < 0))
         return -1;
     if (run->action.kind != ACTION_RUN)
         return box_spawn(run, local, NULL, err);
@@ -483,6 +484,8 @@ static void close_sources(struct run *run)
         (void)close(TAKE_FD(run->plan.hold_fd));
     while (run->plan.base_hold_n)
         (void)close(run->plan.base_holds[--run->plan.base_hold_n]);
+    if (run->plan.mirror_fd >= 0)
+        (void)close(TAKE_FD(run->plan.mirror_fd));
 }
 
 void execute_forget(struct run *run)

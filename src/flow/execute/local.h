@@ -119,6 +119,9 @@ int relay_attached(int fd, const int pipes[3], const struct streams *streams, in
 void outcome_exited(struct outcome *outcome, int status);
 void outcome_not_started(struct run *run, int os);
 
+/* mirror-copy.c: the folder of this machine that the run mirrors, into its layer. */
+int mirror_fill(struct run *run, struct local *local, struct err *err) MUST_CHECK;
+
 /* local-kept.c: a sandbox that stays, and a command in one that stays. */
 int kept_release(struct run *run, struct local *local, struct err *err) MUST_CHECK;
 int joined_begin(struct execute *execute, struct run *run, struct local *local,

@@ -183,6 +183,24 @@ static struct json *files_json(struct arena *mem, const struct run *run)
     put_if(mem, json, "path", run->action.path);
     put_count(mem, json, "skipped", moved->skipped);
     put_if(mem, json, "verb", run->action.verb);
+    if (moved->conflicts)
+        put_count(mem, json, "conflicts", moved->conflicts);
+    return json;
+}
+
+/* What was copied in when a sandbox with a mirrored workspace was made. */
+static struct json *mirror_json(struct arena *mem, const struct run *run)
+{
+    const struct moved *moved = &run->outcome.moved;
+    struct json *json = json_object(mem);
+
+    put_count(mem, json, "bytes", moved->bytes);
+    put_count(mem, json, "entries", moved->entries);
+    put_if(mem, json, "other", run->plan.mirror_source);
+    json_put_text(mem, json, "path", WORKSPACE_TARGET);
+    put_count(mem, json, "skipped", moved->skipped);
+    put_if(mem, json, "tree_hash", moved->hash);
+    put_count(mem, json, "unsteady", moved->unsteady);
     return json;
 }
 
@@ -244,6 +262,8 @@ static void put_moved(struct arena *mem, const struct run *run, struct json *out
 {
     if (run->action.kind == ACTION_FILES)
         json_put(outcome, "files", files_json(mem, run));
+    if (run->action.kind == ACTION_CREATE && run->plan.mirror_source)
+        json_put(outcome, "mirror", mirror_json(mem, run));
     if (run->action.kind == ACTION_PORT)
         json_put(outcome, "port", port_json(mem, run));
     if (run->outcome.snapshot.id)

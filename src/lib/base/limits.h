@@ -51,6 +51,16 @@
 #define PROTECTED_LISTED_BYTES_MAX (8 * KIB) /* and their paths */
 #define GIT_CONFIG_MAX (256 * KIB)
 
+/* A workspace that is copied in and synced back. */
+#define MIRROR_ENTRIES_MAX 300000
+#define MIRROR_PATHS_MAX (64 * MIB)
+#define MIRROR_BYTES_MAX (64 * GIB) /* as long as they read, holes included */
+#define MIRROR_TEXT_MAX (256 * MIB) /* the base */
+#define MIRROR_MEMORY_MAX (512 * MIB)
+#define MIRROR_LISTED_MAX 10000         /* changes shown */
+#define MIRROR_PATCH_MAX (16 * MIB)     /* all patches together, */
+#define MIRROR_PATCH_FILE_MAX (1 * MIB) /* and each side of one */
+
 /* Images. Layers are bounded before and after they are unpacked: by size, by how much larger
  * they become (past a free share, which small and empty layers need), and by entries. */
 #define IMAGE_DOCUMENT_MAX (4 * MIB) /* manifest, index, configuration: as registries accept */

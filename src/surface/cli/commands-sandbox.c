@@ -21,8 +21,9 @@
 
 /* The folder that is worked on, and what lies in it that other programs run. */
 #define OPTIONS_WORKSPACE \
-    {"--workspace", "DIR[:ro|rw|none]", VALUE_TEXT, \
-     .help = "the folder to work on, shown as /workspace: read-only unless rw, empty with none"}, \
+    {"--workspace", "DIR[:ro|rw|none|mirror]", VALUE_TEXT, \
+     .help = "the folder to work on, shown as /workspace: read-only unless rw, empty with none, a " \
+             "copy with mirror (see \"sandbox sync\")"}, \
     {"--allow-protected", \
      .help = "below what may be written, let it change files that tools of this machine run by " \
              "themselves: git hooks and config, editor tasks, shell files"}
@@ -139,6 +140,23 @@ static const struct cli_option port_options[] = {
     {"--listen", "ADDRESS", VALUE_TEXT,
      .help = "loopback address to listen at (default: 127.0.0.1 and any free port)"},
     {"--timeout", "DUR", VALUE_DURATION, .help = "end after this long"},
+    OPTION_JSON,
+    OPTIONS_END,
+};
+
+static const struct cli_option diff_options[] = {
+    {"--patch", .help = "show what changed in each file, too"},
+    OPTION_JSON,
+    OPTIONS_END,
+};
+
+static const struct cli_option sync_options[] = {
+    {"--apply", .help = "make the changes; without it they are only shown"},
+    {"--theirs", .help = "where both sides changed, take what the sandbox has"},
+    {"--ours", .help = "where both sides changed, keep what is here, for good"},
+    {"--include-protected",
+     .help = "also files that tools of this machine run by themselves, such as git hooks"},
+    {"--include-links", .help = "also links that lead out of the workspace"},
     OPTION_JSON,
     OPTIONS_END,
 };
@@ -443,6 +461,38 @@ const struct command sandbox_port = {
             "on to PORT inside until interrupted. Nothing inside can connect to this machine.",
     .options = port_options,
     .run = run_sandbox_port,
+};
+
+const struct command sandbox_diff = {
+    .path = "sandbox diff",
+    .operands = "ID",
+    .operand_min = 1,
+    .operand_max = 1,
+    .values = "",
+    .summary = "show what changed in a mirrored workspace",
+    .help =
+        "A line for each file, folder or link that is not as it was when the workspace was "
+        "copied in or last synced: A added, M changed, D removed, and what would stand in the way "
+        "of bringing it back. The sandbox is held still while it is read.",
+    .options = diff_options,
+    .run = run_sandbox_diff,
+};
+
+const struct command sandbox_sync = {
+    .path = "sandbox sync",
+    .operands = "ID",
+    .operand_min = 1,
+    .operand_max = 1,
+    .values = "",
+    .summary = "bring changes of a mirrored workspace back to its folder",
+    .help = "Shows what would be done; with --apply it is done. What changed on both sides is a "
+            "conflict and left alone, unless --theirs or --ours is given. Files that tools of this "
+            "machine run by themselves, links that lead out, and special files are named and not "
+            "brought back. Nothing outside the folder is touched, each file is replaced at once.\n"
+            "\n"
+            "Exit status: 0 when nothing is left to do, 75 when something was held back.",
+    .options = sync_options,
+    .run = run_sandbox_sync,
 };
 
 const struct command sandbox_preflight = {

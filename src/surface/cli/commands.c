@@ -309,6 +309,8 @@ const struct command *const commands[] = {
     &sandbox_files,
     &sandbox_cp,
     &sandbox_port,
+    &sandbox_diff,
+    &sandbox_sync,
     &sandbox_preflight,
     &sandbox_conform,
     &snapshot_list_row,

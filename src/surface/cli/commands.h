@@ -17,8 +17,8 @@ struct command_group {
 extern const struct command pool_fill, pool_list, pool_refill, pool_drain;
 extern const struct command sandbox_exec, sandbox_create, sandbox_list, sandbox_show, sandbox_pause,
     sandbox_resume, sandbox_extend, sandbox_destroy, sandbox_recreate, sandbox_explain, sandbox_top,
-    sandbox_logs, sandbox_attach, sandbox_ps, sandbox_files, sandbox_cp, sandbox_port,
-    sandbox_preflight, sandbox_conform;
+    sandbox_logs, sandbox_attach, sandbox_ps, sandbox_files, sandbox_cp, sandbox_port, sandbox_diff,
+    sandbox_sync, sandbox_preflight, sandbox_conform;
 
 /* The rows of commands-snapshot.c. */
 extern const struct command sandbox_snapshot, sandbox_restore, sandbox_fork, snapshot_list_row,
@@ -65,7 +65,9 @@ int run_sandbox_extend(struct invocation *inv);
 int run_sandbox_destroy(struct invocation *inv);
 int run_sandbox_files(struct invocation *inv); /* files.c */
 int run_sandbox_cp(struct invocation *inv);
-int run_sandbox_port(struct invocation *inv);    /* port.c */
+int run_sandbox_port(struct invocation *inv); /* port.c */
+int run_sandbox_diff(struct invocation *inv); /* workspace.c */
+int run_sandbox_sync(struct invocation *inv);
 int run_sandbox_explain(struct invocation *inv); /* explain.c */
 int run_sandbox_recreate(struct invocation *inv);
 int run_sandbox_top(struct invocation *inv); /* top.c */

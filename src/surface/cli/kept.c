@@ -315,9 +315,11 @@ int run_sandbox_create(struct invocation *inv)
         status = cli_error(inv, &err);
     else if (run.verdict.kind != VERDICT_ALLOW || run.outcome.reason == REASON_SANDBOX_FAILED)
         status = sandbox_refused(inv, &run);
-    else
+    else {
+        sandbox_warn_mirror(inv, &run);
         status =
             sandbox_print(inv, call.govern, run.sandbox_id, &err) < 0 ? cli_error(inv, &err) : 0;
+    }
     run_done(&run);
     return status;
 }

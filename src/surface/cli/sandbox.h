@@ -72,5 +72,12 @@ int sandbox_status(const struct invocation *inv, const struct run *run);
 /* Files that tools of this machine run by themselves and that changed; mostly nothing. */
 void sandbox_warn_protected(const struct invocation *inv, const struct run *run);
 
+/* What of a workspace was not copied in; mostly nothing. */
+void sandbox_warn_mirror(const struct invocation *inv, const struct run *run);
+
+/* workspace-patch.c: how the second text comes from the first, as diff -u says it. NULL: absent. */
+int patch_write(struct buf *out, const char *path, const struct buf *from, const struct buf *to,
+                struct err *err) MUST_CHECK;
+
 /* One line on standard error: verdict, receipt, duration; for a denial also why. */
 void sandbox_closing_line(const struct invocation *inv, const struct run *run);
