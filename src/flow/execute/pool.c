@@ -113,7 +113,7 @@ void pool_key(const struct run *run, char out[POOL_KEY_BYTES])
  * asked for; a snapshot is somebody's. */
 bool pool_fits(const struct run *run)
 {
-    bool fits = run->plan.base_hold_n == 0;
+    bool fits = run->plan.base_hold_n == 0 && run->plan.mirror_fd < 0;
 
     for (size_t i = 0; i < run->plan.mount_n; i++) {
         const struct plan_mount *mount = &run->plan.mounts[i];
