@@ -39,10 +39,10 @@ nothing_more() {
 
 @test "what is there before and after thousands of sandboxes" {
     if is_root; then
-        cycles=10000
+        cycles=10240 # whole rounds: a worker is looked at after the same kind of cycle
         kernel_objects >kernel-before
     else
-        cycles=1000
+        cycles=1024
     fi
     churn $cycles 8 || {
         head -n 20 said
