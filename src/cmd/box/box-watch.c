@@ -327,6 +327,41 @@ uint64_t watch_count(const struct watch *watch)
     return census.processes;
 }
 
+/* "R", "S", "D", "T", "Z"…; 0: it ended meanwhile. */
+static char state_of(int proc_fd, const char *pid)
+{
+    char path[64];
+    char text[512];
+    const char *name_end;
+
+    (void)snprintf(path, sizeof path, "%.20s/stat", pid);
+    if (!read_small(proc_fd, path, text, sizeof text))
+        return 0;
+    name_end = strrchr(text, ')');
+    return name_end && name_end[1] == ' ' ? name_end[2] : 'R';
+}
+
+/* Whoever made a child that shares its memory sleeps until that one is done with it, and cannot be
+ * stopped meanwhile; when the child is stopped it does nothing either. */
+static bool waits_for_stopped(int proc_fd, const char *pid)
+{
+    char path[64];
+    char text[256];
+    char *end;
+
+    (void)snprintf(path, sizeof path, "%.20s/task/%.20s/children", pid, pid);
+    if (!read_small(proc_fd, path, text, sizeof text))
+        return false;
+    for (char *at = text; strtoul(at, &end, 10), end != at; at = end) {
+        char child[24];
+
+        (void)snprintf(child, sizeof child, "%lu", strtoul(at, NULL, 10));
+        if (state_of(proc_fd, child) == 'T')
+            return true;
+    }
+    return false;
+}
+
 bool watch_all_stopped(const struct watch *watch)
 {
     DIR *dir = open_folder(watch->proc_fd, ".");
@@ -334,17 +369,13 @@ bool watch_all_stopped(const struct watch *watch)
     bool stopped = dir != NULL;
 
     while (stopped && (entry = readdir(dir)) != NULL) {
-        char path[64];
-        char text[512];
-        const char *name_end;
+        char state;
 
         if (entry->d_name[0] < '1' || entry->d_name[0] > '9' || strcmp(entry->d_name, "1") == 0)
             continue;
-        (void)snprintf(path, sizeof path, "%.20s/stat", entry->d_name);
-        if (!read_small(watch->proc_fd, path, text, sizeof text))
-            continue; /* it ended meanwhile */
-        name_end = strrchr(text, ')');
-        stopped = name_end && name_end[1] == ' ' && strchr("TtZX", name_end[2]) != NULL;
+        state = state_of(watch->proc_fd, entry->d_name);
+        stopped = !state || strchr("TtZX", state) ||
+                  (state == 'D' && waits_for_stopped(watch->proc_fd, entry->d_name));
     }
     if (dir)
         (void)closedir(dir);
