@@ -324,6 +324,8 @@ struct outcome {
     uint64_t duration_us;
     uint64_t cpu_us;
     uint64_t peak_memory_bytes;
+    uint64_t read_bytes; /* from and to disks, by the command and what it waited for */
+    uint64_t written_bytes;
     const char *failure; /* a sentence when Brig or the provider failed, or NULL */
     enum err_code failure_code;
     struct moved moved;

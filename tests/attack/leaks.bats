@@ -29,7 +29,7 @@ churn() {
 # workers_kept_nothing: as much in the end as after they had warmed up; memory within 32 KiB.
 workers_kept_nothing() {
     awk '/^worker/ { n++; for (i = 3; i < NF; i++) sub(/,$/, "", $(i + 1)) }
-        /^worker/ && ($5 > $4 || $8 > $7 || $12 > $11 + most) { print; bad++ }
+        /^worker/ && ($5 + 0 > $4 + 0 || $8 + 0 > $7 + 0 || $12 + 0 > $11 + most) { print; bad++ }
         END { exit bad || n != 8 }' most=32768 said
 }
 

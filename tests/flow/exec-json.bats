@@ -211,3 +211,14 @@ hash_of() {
     [ "$a" != "$c" ]
     [ "$a" != "$d" ]
 }
+
+@test "what a command read from and wrote to disk is counted, in the answer and in the receipt" {
+    mkdir -p "$BRIG_HOME"
+    [ "$(stat -f -c %T "$BRIG_HOME")" != tmpfs ] || skip "the state directory is not on a disk"
+    run -0 brig sandbox exec --json -- sh -c 'head -c 3000000 /dev/zero >/tmp/x'
+    written=$(jq -r .disk_written_bytes <<<"$output")
+    [ "$written" -ge 3000000 ] && [ "$written" -lt 6000000 ]
+    [ "$(brig receipts show "$(jq -r .receipt_id <<<"$output")" | jq -r .outcome.disk_written_bytes)" -eq "$written" ]
+    run -0 brig sandbox exec --json -- true
+    json_is '.disk_written_bytes < 100000 and .disk_read_bytes >= 0' true
+}

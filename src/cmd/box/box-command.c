@@ -23,6 +23,8 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
+#define RUSAGE_BLOCK 512U /* the unit of ru_inblock and ru_oublock, whatever the disk has */
+
 static char **words_of(const struct box_plan *plan, uint32_t at, uint32_t n)
 {
     const uint32_t *texts = plan_array(plan, at);
@@ -136,6 +138,15 @@ uint64_t command_cpu_us(void)
            (uint64_t)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
 }
 
+void command_io(uint64_t *read_bytes, uint64_t *written_bytes)
+{
+    struct rusage usage = {0};
+
+    (void)getrusage(RUSAGE_CHILDREN, &usage); /* what cannot be measured is reported as 0 */
+    *read_bytes = (uint64_t)usage.ru_inblock * RUSAGE_BLOCK;
+    *written_bytes = (uint64_t)usage.ru_oublock * RUSAGE_BLOCK;
+}
+
 uint64_t command_peak_bytes(void)
 {
     struct rusage usage;
@@ -199,6 +210,7 @@ static int wait_for_end(const struct command *command, struct err *err)
                                    .status = status,
                                    .cpu_us = command_cpu_us(),
                                    .peak_memory_bytes = command_peak_bytes()};
+    command_io(&message.read_bytes, &message.written_bytes);
     return message_send(BOX_FD_INSIDE, &message, err);
 }
 

@@ -319,6 +319,9 @@ static void finish(struct detached *d, int status)
                                  .peak_memory_bytes = command_peak_bytes()};
     struct err ignored; /* the log says it as well */
 
+    command_io(&exited.read_bytes, &exited.written_bytes);
+    d->log.read_bytes = exited.read_bytes;
+    d->log.written_bytes = exited.written_bytes;
     drain(d);
     d->log.ended = 1;
     d->log.status = status;

@@ -100,6 +100,7 @@ int command_start(const struct box_plan *plan, struct command *out, int *exec_er
 bool command_reap(const struct command *command, int *status);
 uint64_t command_cpu_us(void);
 uint64_t command_peak_bytes(void);
+void command_io(uint64_t *read_bytes, uint64_t *written_bytes); /* from and to disks */
 int command_wait_for_release(struct err *err) MUST_CHECK;
 int command_run(const struct box_plan *plan, struct err *err) MUST_CHECK;
 

@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 #define EXEC_LOG_MAGIC 0x676c7862U /* "bxlg" */
-#define EXEC_LOG_VERSION 1U
+#define EXEC_LOG_VERSION 2U
 #define EXEC_RING_BYTES (256U << 10)
 #define EXEC_RINGS_AT 4096U
 #define EXEC_LOG_BYTES (EXEC_RINGS_AT + 2U * EXEC_RING_BYTES)
@@ -26,6 +26,8 @@ struct exec_log {
     uint32_t tty;
     uint64_t cpu_us;
     uint64_t peak_memory_bytes;
+    uint64_t read_bytes;
+    uint64_t written_bytes;
     uint64_t duration_us;
     uint64_t stdin_bytes;
     uint64_t total[2]; /* bytes of each stream so far; the last EXEC_RING_BYTES are in its ring */

@@ -159,6 +159,8 @@ bool detached_outcome(int runs_fd, const char *id, struct outcome *out)
         .timed_out = log.reason == REASON_LIMIT_TIME,
         .cpu_us = log.cpu_us,
         .peak_memory_bytes = log.peak_memory_bytes,
+        .read_bytes = log.read_bytes,
+        .written_bytes = log.written_bytes,
         .duration_us = log.duration_us,
         .stdin_bytes = log.stdin_bytes,
     };

@@ -320,6 +320,8 @@ static void on_message(struct relay *relay, const struct box_message *message)
         outcome_exited(&run->outcome, message->status);
         run->outcome.cpu_us = message->cpu_us;
         run->outcome.peak_memory_bytes = message->peak_memory_bytes;
+        run->outcome.read_bytes = message->read_bytes;
+        run->outcome.written_bytes = message->written_bytes;
         on_end(relay);
         return;
     case BOX_FAILED:

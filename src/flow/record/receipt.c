@@ -149,6 +149,8 @@ static struct json *outcome_json(struct arena *mem, const struct outcome *outcom
     struct json *json = json_object(mem);
 
     put_count(mem, json, "cpu_us", outcome->cpu_us);
+    put_count(mem, json, "disk_read_bytes", outcome->read_bytes);
+    put_count(mem, json, "disk_written_bytes", outcome->written_bytes);
     put_count(mem, json, "duration_us", outcome->duration_us);
     json_put(json, "egress", egress_json(mem));
     json_put_bool(mem, json, "ended", outcome->ended);

@@ -64,6 +64,8 @@ static void put_outcome(struct arena *mem, struct json *object, const struct run
     json_put_int(mem, object, "duration_ms", (int64_t)(outcome->duration_us / 1000U));
     json_put_int(mem, object, "cpu_us", (int64_t)outcome->cpu_us);
     json_put_int(mem, object, "peak_memory_bytes", (int64_t)outcome->peak_memory_bytes);
+    json_put_int(mem, object, "disk_read_bytes", (int64_t)outcome->read_bytes);
+    json_put_int(mem, object, "disk_written_bytes", (int64_t)outcome->written_bytes);
 }
 
 static void put_protected(struct arena *mem, struct json *object,
