@@ -23,7 +23,7 @@
 #define NAMESPACES                                                                                 \
     (CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS)
 #define WATCH_PAUSE_MS 50
-#define IDLE_PAUSE_MS 1000
+#define IDLE_PAUSE_MS 30000
 #define REMOVE_WAIT_MS 2000
 
 /* As box_lacks(): namespaces shared with the host. */

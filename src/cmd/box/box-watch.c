@@ -22,6 +22,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
 
@@ -90,8 +91,12 @@ struct held {
     uint64_t disk_bytes;
     uint64_t files;
     unsigned looked_at;
-    struct seen seen[SEEN_SLOTS];
+    struct seen *seen; /* SEEN_SLOTS of them */
 };
+
+/* Its memory is given back after each look: a sandbox mostly has nobody in it, and there are many.
+ */
+static _Alignas(4096) struct seen seen_slots[SEEN_SLOTS];
 
 static bool is_first_look(struct held *held, const struct stat *st)
 {
@@ -163,7 +168,7 @@ static void count_processes(int proc_fd, bool dear, const struct stat *layer, st
 
     memset(census, 0, sizeof *census);
     if (layer)
-        census->held.device = layer->st_dev;
+        census->held = (struct held){.device = layer->st_dev, .seen = seen_slots};
     if (!dir)
         return;
     while ((entry = readdir(dir)) != NULL) {
@@ -316,6 +321,9 @@ enum reason watch_look(struct watch *watch)
     }
     if (reason == REASON_NONE && disk)
         reason = look_at_disk(watch, &census);
+    /* What cannot be given back must not be taken for what was seen this time. */
+    if (disk && madvise(seen_slots, sizeof seen_slots, MADV_DONTNEED) < 0)
+        memset(seen_slots, 0, sizeof seen_slots);
     return reason;
 }
 
