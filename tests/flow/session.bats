@@ -74,7 +74,7 @@ at() {
     at try-2 sh -c 'cd /workspace && sh test.sh && test ! -e /srv/note'
 
     # Rest with something running, and go on where it stood.
-    "$BRIG" sandbox exec agent --detach -- sh -c 'i=0; while :; do i=$((i+1)); echo $i >/tmp/count; sleep 0.01; done' >/dev/null
+    "$BRIG" sandbox exec agent --detach -- sh -c 'i=0; while :; do i=$((i+1)); echo $i >/tmp/new; mv /tmp/new /tmp/count; sleep 0.01; done' >/dev/null
     eventually 5 at agent sh -c 'test -s /tmp/count'
     brig sandbox pause agent
     run -77 at agent /bin/busybox true
