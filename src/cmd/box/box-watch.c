@@ -346,7 +346,9 @@ static char state_of(int proc_fd, const char *pid)
     if (!read_small(proc_fd, path, text, sizeof text))
         return 0;
     name_end = strrchr(text, ')');
-    return name_end && name_end[1] == ' ' ? name_end[2] : 'R';
+    if (!name_end || name_end[1] != ' ')
+        return 'R';
+    return name_end[2];
 }
 
 /* Whoever made a child that shares its memory sleeps until that one is done with it, and cannot be

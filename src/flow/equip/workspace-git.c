@@ -90,7 +90,10 @@ static void read_value(struct str *rest, char out[PATH_BYTES_MAX])
             c = rest->p[++i];
             if (c == '\n')
                 continue;
-            c = c == 'n' ? '\n' : c == 't' ? '\t' : c;
+            if (c == 'n')
+                c = '\n';
+            else if (c == 't')
+                c = '\t';
         } else if (c == '"') {
             quoted = !quoted;
             kept = n;
