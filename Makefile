@@ -30,9 +30,11 @@ lint:
 # Numbers next to peers; never part of a test.
 bench: all
 	@for bench in bench/*/run; do [ ! -x "$$bench" ] || "$$bench" || exit; done
-	@ninja -C build bench/govern bench/inprocess >build/bench.log
+	@ninja -C build bench/govern bench/inprocess bench/kept bench/snapshots >build/bench.log
 	@build/bench/govern
 	@build/bench/inprocess build
+	@build/bench/kept -i 100 build
+	@build/bench/snapshots build
 
 # Also as helm, unless another program of that name is there.
 install: all
