@@ -58,7 +58,7 @@ const struct command sandbox_snapshot = {
     .summary = "put aside what a sandbox has written, to go back to or to fork from",
     .help =
         "All that was written to its own files is in it, files of this machine that are mounted "
-        "are not. With nobody in the sandbox this takes no time whatever its size; otherwise "
+        "are not. With nobody in the sandbox nothing is copied; otherwise "
         "its processes are held still while files are copied, and the answer says for how "
         "long. The sandbox goes on.",
     .options = sandbox_snapshot_options,
