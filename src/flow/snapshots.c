@@ -267,7 +267,7 @@ static int conclude(struct work *work, const struct err *failure, uint64_t began
 
     outcome->started = outcome->ended = true;
     outcome->duration_us = clock_us() - began_us;
-    if (work->snapshot.id && !(failure && work->snapshot.lock_fd >= 0)) {
+    if (work->snapshot.id) {
         outcome->snapshot.id = work->snapshot.id;
         outcome->snapshot.live = work->snapshot.live;
         outcome->snapshot.held_us = work->snapshot.held_us;

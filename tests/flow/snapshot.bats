@@ -257,6 +257,21 @@ os.setxattr("/tmp/d/f", "user.mine", b"kept")' || skip "the machine has no pytho
     [ "$(in_fork /usr/bin/python3 -c "$shows")" = $'shown\nkept' ]
 }
 
+@test "a copy that cannot be written is no snapshot, and the sandbox goes on" {
+    in_it -- sh -c 'head -c 40000000 /dev/zero | tr "\0" x >/tmp/large'
+    "$BRIG" sandbox exec "$id" --detach -- sleep 1000 >/dev/null
+    run bash -c 'ulimit -f 20000; exec "$BRIG" sandbox snapshot "$1" --name full --json' - "$id"
+    [ "$status" -ne 0 ]
+    jq -e '.done == false and (has("snapshot_id") | not)' <<<"$output"
+    receipt_is .reason_code SNAPSHOT_FAILED
+    receipt_is '.outcome | has("snapshot")' false
+    run -66 brig snapshot show full
+    [ -z "$(find "$BRIG_HOME/snapshots" -mindepth 1 -maxdepth 1 -type d)" ]
+    [ "$(in_it -- stat -c %s /tmp/large)" -eq 40000000 ]
+    snap --name control
+    brig snapshot show control | jq -e .live
+}
+
 @test "what was recorded says what was done" {
     in_it -- sh -c 'echo x >/tmp/x'
     snap --name s

@@ -156,8 +156,9 @@ void snapshot_drop(struct snapshot_store *store, struct snapshot *snapshot)
 {
     struct err ignored; /* the next sweep finds it */
 
-    if (snapshot->lock_fd < 0)
-        return;
-    (void)!dir_remove(store->dir_fd, snapshot->id, &ignored);
-    (void)close(TAKE_FD(snapshot->lock_fd));
+    if (snapshot->lock_fd >= 0) {
+        (void)!dir_remove(store->dir_fd, snapshot->id, &ignored);
+        (void)close(TAKE_FD(snapshot->lock_fd));
+    }
+    snapshot->id = NULL; /* nobody is told of one that is not there */
 }
