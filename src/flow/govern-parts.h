@@ -28,6 +28,9 @@ extern const struct words govern_no_command;
 
 /* Opens the ledger, if it is not open yet. */
 int govern_ready(struct govern *govern, struct err *err) MUST_CHECK;
+/* The intent of an action that makes no sandbox and that no rule is about: claimed, so that
+ * somebody tells its end if we cannot, and durable. */
+int govern_intend(struct govern *govern, struct run *run, struct err *err) MUST_CHECK;
 /* Steps 2 and 3: the verdict, and the plan if it is ALLOW. */
 void govern_judge(struct govern *govern, struct run *run);
 /* Step 5: any difference between the parked sandbox and its plan is a denial. */

@@ -347,6 +347,16 @@ int govern_run(struct govern *govern, const struct request *request, const struc
     return carry_out(govern, request, run, streams, err);
 }
 
+int govern_intend(struct govern *govern, struct run *run, struct err *err)
+{
+    if (govern_ready(govern, err) < 0 || execute_claim(govern->execute, run, err) < 0)
+        return -1;
+    run->verdict = (struct verdict){.kind = VERDICT_ALLOW, .reason = REASON_POLICY_DEFAULT_ALLOW};
+    if (record_intent(govern->record, run, err) < 0)
+        return err_in(err, "not doing what cannot be recorded");
+    return 0;
+}
+
 /* ---- sandboxes that stay ---- */
 
 struct execute *govern_execute(struct govern *govern)

@@ -8,7 +8,6 @@
 
 #include "flow/govern-parts.h"
 
-#include "flow/record/record.h"
 #include "lib/base/clock.h"
 #include "lib/base/crash.h"
 #include "lib/base/io.h"
@@ -77,16 +76,9 @@ static void close_transfer(struct transfer *transfer)
 
 static int intend(struct transfer *transfer, const struct request *request, struct err *err)
 {
-    struct govern *govern = transfer->govern;
-    struct run *run = transfer->run;
-
-    if (admit_files(request, run, err) < 0 || govern_ready(govern, err) < 0 ||
-        execute_claim(govern->execute, run, err) < 0)
+    if (admit_files(request, transfer->run, err) < 0)
         return -1;
-    run->verdict = (struct verdict){.kind = VERDICT_ALLOW, .reason = REASON_POLICY_DEFAULT_ALLOW};
-    if (record_intent(govern->record, run, err) < 0)
-        return err_in(err, "not doing what cannot be recorded");
-    return 0;
+    return govern_intend(transfer->govern, transfer->run, err);
 }
 
 static int conclude(struct transfer *transfer, const struct err *failure, uint64_t began_us,

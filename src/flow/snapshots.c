@@ -15,7 +15,6 @@
 #include "flow/govern-parts.h"
 
 #include "flow/equip/equip.h"
-#include "flow/record/record.h"
 #include "lib/base/clock.h"
 #include "lib/base/limits.h"
 #include "lib/snapshot/snapshot.h"
@@ -246,16 +245,9 @@ static int take_snapshot(struct work *work, const struct request *request, struc
 
 static int intend(struct work *work, const struct request *request, struct err *err)
 {
-    struct govern *govern = work->govern;
-    struct run *run = work->run;
-
-    if (admit_change(request, run, err) < 0 || govern_ready(govern, err) < 0 ||
-        execute_claim(govern->execute, run, err) < 0)
+    if (admit_change(request, work->run, err) < 0)
         return -1;
-    run->verdict = (struct verdict){.kind = VERDICT_ALLOW, .reason = REASON_POLICY_DEFAULT_ALLOW};
-    if (record_intent(govern->record, run, err) < 0)
-        return err_in(err, "not doing what cannot be recorded");
-    return 0;
+    return govern_intend(work->govern, work->run, err);
 }
 
 /* A sandbox that is gone gets a receipt of its own. */
