@@ -190,6 +190,35 @@ only_pid_one() {
     receipt_is .reason_code CANCELLED
 }
 
+# Commands that take their time to go: what Brig does with a second signal shows.
+slow_to_go() {
+    "$BRIG" sandbox exec "$id" --quiet -- \
+        perl -e '$| = 1; $SIG{TERM} = sub { select undef, undef, undef, 1.8; print "gone\n"; exit 9 };
+                 print "ready\n"; sleep 1 while 1' >out </dev/null &
+    waiter=$!
+    eventually 5 grep -q ready out
+}
+
+@test "timeout(1) signals the process and its group: the command is asked once" {
+    slow_to_go
+    perl -e 'kill TERM => $ARGV[0] for 1 .. 50' "$waiter"
+    status=0
+    wait "$waiter" || status=$?
+    [ "$status" -eq 9 ]
+    grep gone out
+}
+
+@test "whoever asks again later is not made to wait" {
+    slow_to_go
+    kill -TERM "$waiter"
+    sleep 0.5
+    kill -TERM "$waiter"
+    wait "$waiter" || true
+    run ! grep gone out
+    receipt_is .reason_code CANCELLED
+    receipt_is .outcome.signal 9
+}
+
 # ---- several at once, and what they leave behind ----
 
 @test "twenty at once, each with its own streams and status" {

@@ -30,6 +30,7 @@
 #define GRACE_US 250000U
 #define TERMINAL_WAIT_MS 5000
 #define CANCEL_GRACE_US 2000000U
+#define SAME_BREATH_US 300000U
 #define READER_WAIT_US 1000000U
 
 /* One direction: bytes wait in `held` until the sink takes them. */
@@ -53,6 +54,7 @@ struct relay {
     struct local *local;
     struct flow in, out, err;
     uint64_t deadline_us; /* of the command; UINT64_MAX once it was acted on */
+    uint64_t cancel_us;   /* when the caller asked for its end first */
     uint64_t kill_us;     /* when patience ends; UINT64_MAX: no end in sight */
     uint64_t give_up_us;  /* when readers that do not read are left behind, once it was ended */
     int tty_fd;           /* our end of the command's terminal, or -1 */
@@ -239,10 +241,13 @@ static void on_signal(struct relay *relay)
         return;
     }
     if (relay->local->cancelled_by) {
-        kill_now(relay); /* asked a second time */
+        /* timeout(1) and a shell signal both the process and its group: that is asked once. */
+        if (clock_us() - relay->cancel_us > SAME_BREATH_US)
+            kill_now(relay);
         return;
     }
     relay->local->cancelled_by = (int)info.ssi_signo;
+    relay->cancel_us = clock_us();
     ask_to_end(relay, (int)info.ssi_signo, CANCEL_GRACE_US);
 }
 
