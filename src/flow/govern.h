@@ -97,6 +97,17 @@ struct image_work {
 int govern_image(struct govern *govern, const struct request *request,
                  const struct image_work *work, struct run *run, struct err *err) MUST_CHECK;
 
+/* Who may knock (lib/access). A token is issued, its words go to text (TOKEN_TEXT_BYTES); or one
+ * is revoked, of a tenant or (NULL) of any. The principal of the request is whoever asks. */
+struct access;
+struct token;
+int govern_token_issue(struct govern *govern, const struct request *request, struct access *access,
+                       const struct token *ask, struct run *run, struct token *out, char *text,
+                       struct err *err) MUST_CHECK;
+int govern_token_revoke(struct govern *govern, const struct request *request, struct access *access,
+                        const char *id, const char *tenant, struct run *run, struct token *out,
+                        struct err *err) MUST_CHECK;
+
 /* ---- the pool: sandboxes built ahead, so that making one is a hand-over (decision 0014) ----
  *
  * govern_run() and govern_create() take one that is exactly what they planned, by themselves. */

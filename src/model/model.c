@@ -103,6 +103,8 @@ const char *action_name(enum action_kind kind)
         [ACTION_IMAGE_IMPORT] = "image-import",
         [ACTION_IMAGE_REMOVE] = "image-remove",
         [ACTION_IMAGE_EXPORT] = "image-export",
+        [ACTION_TOKEN_CREATE] = "token-create",
+        [ACTION_TOKEN_REVOKE] = "token-revoke",
         [ACTION_PREPARE] = "prepare",
     };
 

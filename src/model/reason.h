@@ -51,6 +51,7 @@
     X(IMAGE_FAILED, "IMAGE_FAILED", "an image could not be got, written or removed")               \
     X(IMAGE_REFUSED, "IMAGE_REFUSED",                                                              \
       "the image is not what was asked for, or the way to it is not allowed")                      \
+    X(TOKEN_FAILED, "TOKEN_FAILED", "a token could not be made or revoked")                        \
     X(FILE_FAILED, "FILE_FAILED", "a file could not be read or changed")                           \
     X(PORT_FAILED, "PORT_FAILED", "a port could not be opened")                                    \
     X(RUN_ABANDONED, "RUN_ABANDONED", "Brig ended before the run did")                             \

@@ -72,6 +72,8 @@ enum action_kind {
     ACTION_IMAGE_IMPORT,
     ACTION_IMAGE_REMOVE,
     ACTION_IMAGE_EXPORT,
+    ACTION_TOKEN_CREATE, /* who may knock; no sandbox is part of it */
+    ACTION_TOKEN_REVOKE,
     ACTION_PREPARE, /* a sandbox built ahead, for whoever asks for exactly it */
 };
 
@@ -342,6 +344,13 @@ struct outcome {
         const char *reference; /* of the image that came, went or was written, or NULL */
         const char *digest;    /* of its manifest, or NULL */
     } image;
+    struct {
+        const char *id; /* of the token that was made or revoked, or NULL */
+        const char *tenant;
+        const char *principal;
+        const char *scopes; /* "read,run" */
+        int64_t expires_at; /* seconds since 1970; 0: never */
+    } token;
 };
 
 /* ---- receipts of the run: filled by record ---- */

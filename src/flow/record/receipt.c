@@ -260,8 +260,23 @@ static struct json *image_json(struct arena *mem, const struct run *run)
     return json;
 }
 
+static struct json *token_json(struct arena *mem, const struct run *run)
+{
+    struct json *json = json_object(mem);
+
+    if (run->outcome.token.expires_at)
+        json_put_int(mem, json, "expires_at", run->outcome.token.expires_at);
+    json_put_text(mem, json, "id", run->outcome.token.id);
+    json_put_text(mem, json, "principal", run->outcome.token.principal);
+    json_put_text(mem, json, "scopes", run->outcome.token.scopes);
+    json_put_text(mem, json, "tenant", run->outcome.token.tenant);
+    return json;
+}
+
 static void put_moved(struct arena *mem, const struct run *run, struct json *outcome)
 {
+    if (run->outcome.token.id)
+        json_put(outcome, "token", token_json(mem, run));
     if (run->action.kind == ACTION_FILES)
         json_put(outcome, "files", files_json(mem, run));
     if (run->action.kind == ACTION_CREATE && run->plan.mirror_source)

@@ -29,6 +29,9 @@
 #define RECEIPT_TEXT_MAX (64 * KIB)
 #define RECEIPT_BATCH_MAX 1024 /* receipts in one transaction */
 
+/* Who may knock. */
+#define TOKENS_MAX 10000
+
 /* A request. Linux allows one argument 128 KiB and all of them 2 MiB by default. */
 #define ARGV_WORDS_MAX 65536
 #define ARGV_BYTES_MAX (2 * MIB)

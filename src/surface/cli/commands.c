@@ -70,6 +70,26 @@ static const struct cli_option image_export_options[] = {
     OPTIONS_END,
 };
 
+static const struct cli_option token_create_options[] = {
+    {"--tenant", "NAME", VALUE_TEXT, .help = "whose sandboxes it is for (default: default)"},
+    {"--principal", "NAME", VALUE_TEXT,
+     .help = "who acts with it, as receipts name them (default: token:ID)"},
+    {"--scope", "SCOPE", VALUE_CHOICE, .repeatable = true,
+     .values = "read run images receipts policy approve metrics admin",
+     .help = "what it may do, repeatable (default: read, run and receipts)"},
+    {"--expires", "DUR", VALUE_DURATION, .help = "it ends by itself after this long"},
+    {"--rate", "N", VALUE_COUNT, .help = "requests a second (default: the daemon's)"},
+    {"--at-once", "N", VALUE_COUNT, .help = "requests under way (default: the daemon's)"},
+    OPTION_JSON,
+    OPTIONS_END,
+};
+
+static const struct cli_option token_list_options[] = {
+    {"--tenant", "NAME", VALUE_TEXT, .help = "only those of this tenant"},
+    OPTION_JSON,
+    OPTIONS_END,
+};
+
 static const struct cli_option json_option[] = {OPTION_JSON, OPTIONS_END};
 static const struct cli_option no_options[] = {OPTIONS_END};
 
@@ -82,6 +102,7 @@ const struct command_group command_groups[] = {
     {"image",    "get, check and remove images"    },
     {"receipts", "read and check what was recorded"},
     {"policy",   "work with the rules that decide" },
+    {"token",    "who may speak to the daemon"     },
 };
 const size_t command_group_n = COUNT(command_groups);
 
@@ -244,6 +265,37 @@ static const struct command image_verify = {
     .run = run_image_verify,
 };
 
+static const struct command token_create = {
+    .path = "token create",
+    .operands = "",
+    .summary = "make a token for clients of the daemon",
+    .help = "Its words are printed once and stored nowhere: only their hash is kept. A tenant sees "
+            "nothing of another one.",
+    .options = token_create_options,
+    .run = run_token_create,
+};
+
+static const struct command token_list = {
+    .path = "token list",
+    .operands = "",
+    .summary = "list the tokens there are",
+    .help = "One line a token: id, tenant, principal, whether it is valid, and scopes.",
+    .options = token_list_options,
+    .run = run_token_list,
+};
+
+static const struct command token_revoke = {
+    .path = "token revoke",
+    .operands = "ID...",
+    .operand_min = 1,
+    .operand_max = ANY_NUMBER,
+    .values = "",
+    .summary = "end tokens for good",
+    .help = "A running daemon refuses them from the next request on.",
+    .options = json_option,
+    .run = run_token_revoke,
+};
+
 static const struct command doctor = {
     .path = "doctor",
     .operands = "",
@@ -338,6 +390,9 @@ const struct command *const commands[] = {
     &image_remove,
     &image_export,
     &image_verify,
+    &token_create,
+    &token_list,
+    &token_revoke,
     &doctor,
     &version,
     &completion,
