@@ -7,6 +7,7 @@
 #include "flow/equip/equip.h"
 #include "lib/json/json.h"
 #include "model/run.h"
+#include "surface/view/view.h"
 
 #include <string.h>
 
@@ -116,9 +117,9 @@ static struct json *explanation_json(struct arena *mem, const struct explanation
     json_put_text(mem, object, "state", kept_state_name(&e->state));
     json_put_text(mem, object, "principal", request->principal);
     json_put_text(mem, object, "scope", request->scope ? request->scope : "session");
-    json_put(object, "labels", words_json(mem, request->labels));
+    json_put(object, "labels", view_words(mem, request->labels));
     json_put_text(mem, object, "created_at", e->config.created_at);
-    json_put_text(mem, object, "expires_at", expires_at(mem, e->state.left_ms));
+    json_put_text(mem, object, "expires_at", view_expiry(mem, e->state.left_ms));
     json_put_int(mem, object, "idle_ms", (int64_t)request->lifetime.idle_ms);
     json_put_int(mem, object, "lifetime_ms", (int64_t)request->lifetime.max_ms);
     json_put_text(mem, object, "provider", request->provider);
@@ -127,7 +128,7 @@ static struct json *explanation_json(struct arena *mem, const struct explanation
     json_put_text(mem, object, "image_digest", e->config.image_digest);
     json_put_text(mem, object, "config_hash", e->config.config_hash);
     json_put_bool(mem, object, "drift", e->drift);
-    json_put(object, "mounts", words_json(mem, request->mounts));
+    json_put(object, "mounts", view_words(mem, request->mounts));
     json_put_text(mem, object, "workspace", request->workspace ? request->workspace : "");
     json_put(object, "protected", protected_json(mem, e->run));
     json_put(object, "limits", limits_json(mem, e->run));
@@ -191,7 +192,7 @@ static void print_explanation(struct invocation *inv, const struct explanation *
     print_words(inv, "labels", request->labels);
     (void)fprintf(inv->out, "%-10s %s by %s, scope %s\n", "made", e->config.created_at,
                   request->principal, request->scope ? request->scope : "session");
-    (void)fprintf(inv->out, "%-10s %s%s\n", "ends", expires_at(&inv->mem, e->state.left_ms),
+    (void)fprintf(inv->out, "%-10s %s%s\n", "ends", view_expiry(&inv->mem, e->state.left_ms),
                   request->lifetime.idle_ms ? ", or earlier when idle" : "");
     (void)fprintf(inv->out, "%-10s %s, %s\n", "image", request->image, e->config.image_digest);
     if (request->workspace)

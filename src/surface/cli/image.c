@@ -15,6 +15,7 @@
 #include "lib/image/image.h"
 #include "lib/json/json.h"
 #include "lib/linux/sandbox-ids.h"
+#include "surface/view/view.h"
 
 #define PULL_TIMEOUT_MS (30ULL * 60 * 1000)
 #define IMPORT_TIMEOUT_MS (60ULL * 60 * 1000)
@@ -110,7 +111,7 @@ static struct json *image_json(struct arena *mem, const struct image *image)
 {
     struct json *root = json_object(mem), *layers = json_array(mem);
 
-    json_put(root, "names", words_json(mem, image->names));
+    json_put(root, "names", view_words(mem, image->names));
     json_put_text(mem, root, "image_digest", image->digest);
     json_put_text(mem, root, "config_digest", image->config);
     if (*image->index)
@@ -120,9 +121,9 @@ static struct json *image_json(struct arena *mem, const struct image *image)
     json_put_text(mem, root, "architecture", image->architecture);
     json_put_text(mem, root, "added", image->added);
     json_put_int(mem, root, "bytes", (int64_t)image_bytes(image));
-    json_put(root, "env", words_json(mem, image->env));
-    json_put(root, "entrypoint", words_json(mem, image->entrypoint));
-    json_put(root, "command", words_json(mem, image->command));
+    json_put(root, "env", view_words(mem, image->env));
+    json_put(root, "entrypoint", view_words(mem, image->entrypoint));
+    json_put(root, "command", view_words(mem, image->command));
     json_put_text(mem, root, "workdir", image->workdir);
     json_put_text(mem, root, "user", image->user);
     for (size_t i = 0; i < image->layer_n; i++)

@@ -7,6 +7,7 @@
 #include "lib/base/text.h"
 #include "lib/json/json.h"
 #include "model/run.h"
+#include "surface/view/view.h"
 
 #include <fcntl.h>
 #include <string.h>
@@ -72,60 +73,6 @@ int sandbox_find_in(struct invocation *inv, struct execute *execute, const char 
 
 /* ---- showing ---- */
 
-const char *expires_at(struct arena *mem, uint64_t left_ms)
-{
-    char text[64];
-    struct tm utc;
-    time_t at = time(NULL) + (time_t)(left_ms / 1000U);
-
-    if (left_ms == UINT64_MAX || !gmtime_r(&at, &utc) ||
-        strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &utc) == 0)
-        return "";
-    return arena_text(mem, str_of(text));
-}
-
-struct json *words_json(struct arena *mem, struct words words)
-{
-    struct json *array = json_array(mem);
-
-    for (size_t i = 0; i < words.n; i++)
-        json_push(array, json_text(mem, str_of(words.v[i])));
-    return array;
-}
-
-static struct json *sandbox_json(struct arena *mem, const struct config *config,
-                                 const struct kept_state *state)
-{
-    struct json *object = json_object(mem);
-    const struct request *request = &config->request;
-
-    json_put_text(mem, object, "sandbox_id", config->id);
-    json_put_text(mem, object, "name", request->name);
-    json_put_text(mem, object, "state", kept_state_name(state));
-    json_put_text(mem, object, "provider", request->provider);
-    json_put_text(mem, object, "image", request->image);
-    json_put_text(mem, object, "image_digest", config->image_digest);
-    json_put_text(mem, object, "base_snapshot_id", config->base ? config->base : "");
-    json_put_text(mem, object, "config_hash", config->config_hash);
-    json_put_text(mem, object, "policy_hash", config->policy_hash);
-    json_put_text(mem, object, "preflight_hash", config->preimage_hash);
-    json_put_text(mem, object, "created_at", config->created_at);
-    json_put_text(mem, object, "expires_at", expires_at(mem, state->left_ms));
-    json_put_text(mem, object, "principal", request->principal);
-    json_put(object, "labels", words_json(mem, request->labels));
-    json_put_text(mem, object, "scope", request->scope ? request->scope : "session");
-    json_put(object, "mounts", words_json(mem, request->mounts));
-    if (request->workspace)
-        json_put_text(mem, object, "workspace", request->workspace);
-    json_put_int(mem, object, "pid", state->pid);
-    json_put_int(mem, object, "processes", (int64_t)state->processes);
-    json_put_int(mem, object, "cpu_us", (int64_t)state->cpu_us);
-    json_put_int(mem, object, "memory_bytes", (int64_t)state->memory_bytes);
-    json_put_int(mem, object, "peak_memory_bytes", (int64_t)state->peak_memory_bytes);
-    json_put_int(mem, object, "disk_bytes", (int64_t)state->disk_bytes);
-    return object;
-}
-
 int sandbox_look(struct invocation *inv, struct govern *govern, const char *id,
                  struct config *config, struct kept_state *state, struct err *err)
 {
@@ -145,7 +92,7 @@ int sandbox_add_json(struct invocation *inv, struct govern *govern, const char *
 
     if (sandbox_look(inv, govern, id, &config, &state, err) < 0)
         return -1;
-    json_push(list, sandbox_json(&inv->mem, &config, &state));
+    json_push(list, view_sandbox(&inv->mem, &config, &state));
     return 0;
 }
 
@@ -157,12 +104,12 @@ int sandbox_print(struct invocation *inv, struct govern *govern, const char *id,
     if (sandbox_look(inv, govern, id, &config, &state, err) < 0)
         return -1;
     if (inv->json)
-        return cli_json(inv, sandbox_json(&inv->mem, &config, &state)) == 0
+        return cli_json(inv, view_sandbox(&inv->mem, &config, &state)) == 0
                    ? 0
                    : err_set(err, ERR_OS, "writing the answer");
     (void)fprintf(inv->out, "%s  %-8s %-16s expires %s, %llu processes\n", config.id,
                   kept_state_name(&state), config.request.name,
-                  expires_at(&inv->mem, state.left_ms), (unsigned long long)state.processes);
+                  view_expiry(&inv->mem, state.left_ms), (unsigned long long)state.processes);
     return 0;
 }
 
@@ -347,7 +294,7 @@ static int on_listed(void *context, const char *id, struct err *err)
     listing->n++;
     if (!listing->inv->json)
         return sandbox_print(listing->inv, listing->govern, id, err);
-    json_push(listing->list, sandbox_json(&listing->inv->mem, &config, &state));
+    json_push(listing->list, view_sandbox(&listing->inv->mem, &config, &state));
     return 0;
 }
 
@@ -389,21 +336,6 @@ int run_sandbox_show(struct invocation *inv)
 
 /* ---- orders ---- */
 
-static struct json *change_json(struct arena *mem, const struct run *run)
-{
-    struct json *object = json_object(mem);
-    bool failed = run->outcome.reason != REASON_NONE;
-
-    json_put_text(mem, object, "sandbox_id", run->sandbox_id);
-    json_put_text(mem, object, "action", action_name(run->action.kind));
-    json_put_bool(mem, object, "done", !failed);
-    if (failed)
-        json_put_bytes(mem, object, "failure", str_of(run->outcome.failure));
-    json_put_text(mem, object, "receipt_id", run->closing.id);
-    json_put_int(mem, object, "duration_us", (int64_t)run->outcome.duration_us);
-    return object;
-}
-
 static int change_one(struct invocation *inv, struct sandbox_call *call, const char *wanted)
 {
     struct run run;
@@ -418,7 +350,7 @@ static int change_one(struct invocation *inv, struct sandbox_call *call, const c
         if (run.outcome.reason != REASON_NONE)
             status = cli_status(inv, ERR_UNAVAILABLE);
         sandbox_warn_protected(inv, &run);
-        if (inv->json && cli_json(inv, change_json(&inv->mem, &run)) != 0)
+        if (inv->json && cli_json(inv, view_change(&inv->mem, &run)) != 0)
             status = cli_status(inv, ERR_OS);
         else if (!inv->json)
             (void)fprintf(inv->err, "%s: %s %s%s%s; receipt %s\n", inv->program,

@@ -8,6 +8,7 @@
 
 #include "lib/base/limits.h"
 #include "lib/json/json.h"
+#include "surface/view/view.h"
 
 #define EXIT_HELM_DENIED 1
 #define EXIT_HELM_USAGE 2
@@ -24,28 +25,6 @@ int cli_status(const struct invocation *inv, enum err_code code)
 int cli_status_denied(const struct invocation *inv)
 {
     return cli_status(inv, ERR_FORBIDDEN);
-}
-
-/* The words HELM's clients know. */
-static const char *error_type(enum err_code code)
-{
-    switch (code) {
-    case ERR_INVALID:
-        return "invalid_request";
-    case ERR_FORBIDDEN:
-        return "permission_denied";
-    case ERR_NOT_FOUND:
-        return "not_found";
-    case ERR_CONFLICT:
-    case ERR_LIMIT:
-    case ERR_TIMEOUT:
-    case ERR_UNAVAILABLE:
-    case ERR_INTEGRITY:
-    case ERR_INTERNAL:
-    case ERR_OS:
-        break;
-    }
-    return "internal_error";
 }
 
 int cli_json(struct invocation *inv, const struct json *value)
@@ -74,9 +53,6 @@ static void put_message(FILE *to, const char *text)
 int cli_error_with(struct invocation *inv, const struct err *err, enum reason reason,
                    struct json *details)
 {
-    struct json *error;
-    struct json *answer;
-
     if (!inv->json) {
         (void)fflush(inv->out); /* keep the order on a terminal */
         (void)fprintf(inv->err, "%s: ", inv->program);
@@ -84,22 +60,11 @@ int cli_error_with(struct invocation *inv, const struct err *err, enum reason re
         (void)fputc('\n', inv->err);
         return cli_status(inv, err->code);
     }
-    error = json_object(&inv->mem);
-    answer = json_object(&inv->mem);
-    json_put_bytes(&inv->mem, error, "message", str_of(err->text));
-    json_put_text(&inv->mem, error, "type", error_type(err->code));
-    json_put_text(&inv->mem, error, "code", err_name(err->code));
-    if (reason != REASON_NONE)
-        json_put_text(&inv->mem, error, "reason_code", reason_code(reason));
-    if (details)
-        json_put(error, "details", details);
-    json_put(answer, "error", error);
-    (void)cli_json(inv, answer);
+    (void)cli_json(inv, view_error(&inv->mem, err, reason, details));
     return cli_status(inv, err->code);
 }
 
 int cli_error(struct invocation *inv, const struct err *err)
 {
-    return cli_error_with(inv, err, err->code == ERR_INVALID ? REASON_REQUEST_INVALID : REASON_NONE,
-                          NULL);
+    return cli_error_with(inv, err, view_reason(err->code), NULL);
 }

@@ -9,6 +9,7 @@
 #include "lib/base/limits.h"
 #include "lib/json/json.h"
 #include "model/run.h"
+#include "surface/view/view.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -192,7 +193,7 @@ static int on_box(void *context, const char *id, struct err *err)
         return 0;
     listing->n++;
     json_put_text(mem, object, "sandbox_id", id);
-    json_put_text(mem, object, "expires_at", expires_at(mem, state.left_ms));
+    json_put_text(mem, object, "expires_at", view_expiry(mem, state.left_ms));
     json_put_int(mem, object, "pid", state.pid);
     json_put_int(mem, object, "memory_bytes", (int64_t)state.memory_bytes);
     json_push(listing->boxes, object);

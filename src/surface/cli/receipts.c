@@ -14,6 +14,7 @@
 #include "lib/base/limits.h"
 #include "lib/json/json.h"
 #include "surface/cli/report.h"
+#include "surface/view/view.h"
 
 #define LIST_DEFAULT 20
 
@@ -142,7 +143,7 @@ int run_receipts_verify(struct invocation *inv)
         record_verify(record, &check, &report, &err) < 0)
         return cli_error(inv, &err);
     if (inv->json)
-        (void)cli_json(inv, report_json(inv, &check, &report));
+        (void)cli_json(inv, view_verification(&inv->mem, &check, &report));
     else
         report_print(inv, &check, &report);
     return report_status(inv, &report);

@@ -5,7 +5,8 @@
 
 #include "lib/base/io.h"
 #include "lib/base/limits.h"
-#include "lib/json/json.h"
+#include "lib/base/text.h"
+#include "surface/view/view.h"
 
 int report_head(struct invocation *inv, struct record_check *check, struct record_head *head,
                 struct err *err)
@@ -25,10 +26,7 @@ int report_head(struct invocation *inv, struct record_check *check, struct recor
 
 int report_status(const struct invocation *inv, const struct record_report *report)
 {
-    bool good =
-        report->integrity == INTEGRITY_INTACT && report->completeness != COMPLETENESS_TRUNCATED;
-
-    return good ? 0 : cli_status(inv, ERR_INTEGRITY);
+    return view_is_good(report) ? 0 : cli_status(inv, ERR_INTEGRITY);
 }
 
 static void print_integrity(struct invocation *inv, const struct record_report *r)
@@ -84,41 +82,4 @@ void report_print(struct invocation *inv, const struct record_check *check,
         (void)fprintf(inv->out, "open runs: %llu intents have no end yet\n",
                       (unsigned long long)r->open_runs);
     (void)fprintf(inv->out, "trusted key %s: %s\n", r->key_id, r->key_why);
-}
-
-static struct json *fault_json(struct invocation *inv, const struct record_report *r)
-{
-    struct json *fault = json_object(&inv->mem);
-
-    json_put_text(&inv->mem, fault, "kind", record_fault_name(r->fault));
-    json_put_int(&inv->mem, fault, "seq", (int64_t)r->fault_seq);
-    if (r->fault_id[0])
-        json_put_text(&inv->mem, fault, "receipt_id", r->fault_id);
-    if (r->fault_line)
-        json_put_int(&inv->mem, fault, "line", (int64_t)r->fault_line);
-    json_put_bytes(&inv->mem, fault, "text", str_of(r->fault_text));
-    return fault;
-}
-
-struct json *report_json(struct invocation *inv, const struct record_check *check,
-                         const struct record_report *r)
-{
-    struct json *json = json_object(&inv->mem);
-    struct json *key = json_object(&inv->mem);
-
-    json_put_bool(&inv->mem, json, "ok", report_status(inv, r) == 0);
-    json_put_text(&inv->mem, json, "integrity", record_integrity_name(r->integrity));
-    json_put_text(&inv->mem, json, "completeness", record_completeness_name(r->completeness));
-    json_put_int(&inv->mem, json, "entries", (int64_t)r->entries);
-    json_put_int(&inv->mem, json, "open_runs", (int64_t)r->open_runs);
-    json_put_int(&inv->mem, json, "last_seq", (int64_t)r->last_seq);
-    json_put_text(&inv->mem, json, "last_hash", r->last_hash);
-    json_put_text(&inv->mem, key, "key_id", r->key_id);
-    json_put_bytes(&inv->mem, key, "why", str_of(r->key_why));
-    json_put(json, "trusted_key", key);
-    if (check->head)
-        json_put_int(&inv->mem, json, "head_seq", (int64_t)check->head->seq);
-    if (r->fault != FAULT_NONE)
-        json_put(json, "fault", fault_json(inv, r));
-    return json;
 }

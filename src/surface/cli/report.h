@@ -6,15 +6,11 @@
 #include "flow/record/record.h"
 #include "surface/cli/cli.h"
 
-struct json;
-
 /* Reads the file of --head, when given, into *head and lets check->head point to it. */
 int report_head(struct invocation *inv, struct record_check *check, struct record_head *head,
                 struct err *err) MUST_CHECK;
 
 void report_print(struct invocation *inv, const struct record_check *check,
                   const struct record_report *report);
-struct json *report_json(struct invocation *inv, const struct record_check *check,
-                         const struct record_report *report);
 /* 0 when nothing is wrong; not knowing whether it is complete is not wrong. */
 int report_status(const struct invocation *inv, const struct record_report *report);

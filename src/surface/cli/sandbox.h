@@ -46,8 +46,6 @@ int sandbox_add_json(struct invocation *inv, struct govern *govern, const char *
 int sandbox_fill_create(struct invocation *inv, struct request *request,
                         struct err *err) MUST_CHECK;
 int sandbox_check_name(const char *name, struct err *err) MUST_CHECK; /* NULL: there is none */
-struct json *words_json(struct arena *mem, struct words words);
-const char *expires_at(struct arena *mem, uint64_t left_ms); /* "": never */
 
 /* Keys go to the command's terminal as they are pressed; ours is as it was when we leave. */
 struct raw_terminal {

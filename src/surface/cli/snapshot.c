@@ -8,6 +8,7 @@
 #include "lib/json/json.h"
 #include "lib/snapshot/snapshot.h"
 #include "model/run.h"
+#include "surface/view/view.h"
 
 #include <string.h>
 
@@ -27,8 +28,8 @@ static struct json *snapshot_json(struct arena *mem, const struct snapshot *snap
     json_put_text(mem, object, "principal", snapshot->principal);
     json_put_text(mem, object, "image", snapshot->image);
     json_put_text(mem, object, "image_digest", snapshot->image_digest);
-    json_put(object, "layers", words_json(mem, snapshot->names));
-    json_put(object, "stack", words_json(mem, snapshot->stack));
+    json_put(object, "layers", view_words(mem, snapshot->names));
+    json_put(object, "stack", view_words(mem, snapshot->stack));
     json_put_bool(mem, object, "live", snapshot->live);
     json_put_int(mem, object, "held_us", (int64_t)snapshot->held_us);
     json_put_int(mem, object, "bytes_copied", (int64_t)snapshot->bytes);

@@ -7,11 +7,10 @@
 #include "lib/access/access.h"
 #include "lib/json/json.h"
 #include "model/run.h"
+#include "surface/view/view.h"
 
 #include <string.h>
 #include <time.h>
-
-#define MOMENT_BYTES 21 /* "2026-11-15T20:59:01Z" */
 
 struct token_call {
     struct sandbox_call open;
@@ -40,45 +39,6 @@ static int token_call_open(struct invocation *inv, struct token_call *call, int 
 }
 
 /* ---- telling ---- */
-
-static const char *moment(struct arena *mem, int64_t seconds)
-{
-    time_t at = (time_t)seconds;
-    struct tm utc;
-    char text[MOMENT_BYTES];
-
-    if (!seconds || !gmtime_r(&at, &utc) ||
-        !strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &utc))
-        return "";
-    return arena_text(mem, str_of(text));
-}
-
-static struct json *scopes_json(struct arena *mem, unsigned scopes)
-{
-    struct json *list = json_array(mem);
-
-    for (unsigned i = 0; i < SCOPE_COUNT; i++)
-        if (scopes & 1U << i)
-            json_push(list, json_text(mem, str_of(scope_name((enum scope_bit)i))));
-    return list;
-}
-
-static struct json *token_json(struct arena *mem, const struct token *token)
-{
-    struct json *object = json_object(mem);
-
-    json_put_text(mem, object, "token_id", token->id);
-    json_put_text(mem, object, "tenant", token->tenant);
-    json_put_text(mem, object, "principal", token->principal);
-    json_put(object, "scopes", scopes_json(mem, token->scopes));
-    json_put_int(mem, object, "requests_per_second", token->per_second);
-    json_put_int(mem, object, "requests_at_once", token->at_once);
-    json_put_text(mem, object, "created_at", moment(mem, token->created_at));
-    json_put_text(mem, object, "expires_at", moment(mem, token->expires_at));
-    json_put_text(mem, object, "used_at", moment(mem, token->used_at));
-    json_put_text(mem, object, "revoked_at", moment(mem, token->revoked_at));
-    return object;
-}
 
 static const char *state_of(const struct token *token)
 {
@@ -144,7 +104,7 @@ static int print_made(struct invocation *inv, const struct token *token, const c
             inv->program, token->id, token->tenant, scopes_text(&inv->mem, token->scopes), receipt);
         return 0;
     }
-    object = token_json(&inv->mem, token);
+    object = view_token(&inv->mem, token);
     json_put_text(&inv->mem, object, "token", text);
     json_put_text(&inv->mem, object, "receipt_id", receipt);
     return cli_json(inv, object);
@@ -188,7 +148,7 @@ static int on_token(void *context, const struct token *token, struct err *err)
 
     (void)err;
     if (inv->json)
-        json_push(listing->list, token_json(&inv->mem, token));
+        json_push(listing->list, view_token(&inv->mem, token));
     else
         (void)fprintf(inv->out, "%-12s  %-16s  %-24s  %-7s  %s\n", token->id, token->tenant,
                       token->principal, state_of(token), scopes_text(&inv->mem, token->scopes));
@@ -223,7 +183,7 @@ static int revoke_one(struct invocation *inv, struct token_call *call, const cha
     failed = govern_token_revoke(call->open.govern, &call->open.request, call->access, id, NULL,
                                  &run, &token, err);
     if (!failed && inv->json) {
-        struct json *object = token_json(&inv->mem, &token);
+        struct json *object = view_token(&inv->mem, &token);
 
         json_put_text(&inv->mem, object, "receipt_id", run.closing.id);
         json_push(list, object);

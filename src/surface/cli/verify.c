@@ -13,6 +13,7 @@
 #include "lib/base/limits.h"
 #include "lib/json/json.h"
 #include "surface/cli/report.h"
+#include "surface/view/view.h"
 
 /* A key in the file itself would prove nothing: whoever changed the file would have put it
  * there. So one is given, or it is our own. */
@@ -71,7 +72,7 @@ static int verify_all(struct invocation *inv, const struct record_check *check, 
         if (report_status(inv, &report) != 0)
             status = report_status(inv, &report);
         if (inv->json) {
-            struct json *json = report_json(inv, check, &report);
+            struct json *json = view_verification(&inv->mem, check, &report);
 
             json_put_bytes(&inv->mem, json, "file", str_of(path));
             json_push(files, json);

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "surface/view/view.h"
+
+#include <time.h>
+
+#include "flow/admit/admit.h"
+#include "flow/execute/execute.h"
+#include "lib/json/json.h"
+
+#define MOMENT_BYTES 21 /* "2026-11-15T20:59:01Z" */
+
+const char *view_moment(struct arena *mem, int64_t seconds)
+{
+    time_t at = (time_t)seconds;
+    struct tm utc;
+    char text[MOMENT_BYTES];
+
+    if (!seconds || !gmtime_r(&at, &utc) ||
+        !strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &utc))
+        return "";
+    return arena_text(mem, str_of(text));
+}
+
+const char *view_expiry(struct arena *mem, uint64_t left_ms)
+{
+    return left_ms == UINT64_MAX
+               ? ""
+               : view_moment(mem, (int64_t)time(NULL) + (int64_t)(left_ms / 1000U));
+}
+
+struct json *view_words(struct arena *mem, struct words words)
+{
+    struct json *array = json_array(mem);
+
+    for (size_t i = 0; i < words.n; i++)
+        json_push(array, json_text(mem, str_of(words.v[i])));
+    return array;
+}
+
+struct json *view_sandbox(struct arena *mem, const struct config *config,
+                          const struct kept_state *state)
+{
+    struct json *object = json_object(mem);
+    const struct request *request = &config->request;
+
+    json_put_text(mem, object, "sandbox_id", config->id);
+    json_put_text(mem, object, "name", request->name);
+    json_put_text(mem, object, "state", kept_state_name(state));
+    json_put_text(mem, object, "provider", request->provider);
+    json_put_text(mem, object, "image", request->image);
+    json_put_text(mem, object, "image_digest", config->image_digest);
+    json_put_text(mem, object, "base_snapshot_id", config->base ? config->base : "");
+    json_put_text(mem, object, "config_hash", config->config_hash);
+    json_put_text(mem, object, "policy_hash", config->policy_hash);
+    json_put_text(mem, object, "preflight_hash", config->preimage_hash);
+    json_put_text(mem, object, "created_at", config->created_at);
+    json_put_text(mem, object, "expires_at", view_expiry(mem, state->left_ms));
+    json_put_text(mem, object, "principal", request->principal);
+    json_put(object, "labels", view_words(mem, request->labels));
+    json_put_text(mem, object, "scope", request->scope ? request->scope : "session");
+    json_put(object, "mounts", view_words(mem, request->mounts));
+    if (request->workspace)
+        json_put_text(mem, object, "workspace", request->workspace);
+    json_put_int(mem, object, "pid", state->pid);
+    json_put_int(mem, object, "processes", (int64_t)state->processes);
+    json_put_int(mem, object, "cpu_us", (int64_t)state->cpu_us);
+    json_put_int(mem, object, "memory_bytes", (int64_t)state->memory_bytes);
+    json_put_int(mem, object, "peak_memory_bytes", (int64_t)state->peak_memory_bytes);
+    json_put_int(mem, object, "disk_bytes", (int64_t)state->disk_bytes);
+    return object;
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* How things look from outside: the JSON that the command line and the API both answer with. One
+ * place, so that a sandbox is the same object whoever asks. Everything is made in mem. */
+
+#include "lib/base/err.h"
+#include "lib/base/memory.h"
+#include "lib/base/str.h"
+#include "model/reason.h"
+
+struct config;
+struct json;
+struct kept_state;
+struct record_check;
+struct record_report;
+struct run;
+struct token;
+
+/* {"error":{"message","type","code","reason_code","details"}}; details may be NULL. */
+struct json *view_error(struct arena *mem, const struct err *err, enum reason reason,
+                        struct json *details);
+/* The reason a code implies by itself. */
+enum reason view_reason(enum err_code code);
+
+/* A run that has its receipts: verdict, posture, limits, outcome. */
+struct json *view_run(struct arena *mem, const struct run *run);
+/* One that goes on without its caller. */
+struct json *view_detached(struct arena *mem, const struct run *run);
+/* An order to a kept sandbox. */
+struct json *view_change(struct arena *mem, const struct run *run);
+
+struct json *view_sandbox(struct arena *mem, const struct config *config,
+                          const struct kept_state *state);
+/* "" for never. */
+const char *view_expiry(struct arena *mem, uint64_t left_ms);
+/* "2026-11-15T20:59:01Z"; "" for 0. */
+const char *view_moment(struct arena *mem, int64_t seconds);
+struct json *view_words(struct arena *mem, struct words words);
+
+struct json *view_verification(struct arena *mem, const struct record_check *check,
+                               const struct record_report *report);
+/* Nothing is wrong; not knowing whether it is complete is not wrong. */
+bool view_is_good(const struct record_report *report);
+
+/* Without its words. */
+struct json *view_token(struct arena *mem, const struct token *token);
