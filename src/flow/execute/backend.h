@@ -31,6 +31,7 @@ struct execute {
     const struct backend *backend;
     struct local *local;        /* the sandbox that stands, or NULL */
     struct local *claim;        /* of a run that has none of its own, or NULL */
+    int orders_fd;              /* see execute_obey(); -1: signals */
     int turn_fd;                /* see execute_turn(); -1: none */
     struct cgroup_host *groups; /* as local found them for its offer, or NULL */
     pid_t *outers;              /* of sandboxes that stay: children of ours that will end one day */

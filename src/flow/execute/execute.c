@@ -17,7 +17,7 @@ int execute_open(const char *state_dir, struct execute **out, struct err *err)
     struct execute *execute = xcalloc(1, sizeof *execute);
 
     (void)err;
-    execute->turn_fd = -1;
+    execute->turn_fd = execute->orders_fd = -1;
     execute->state_dir_owned = xstrdup(state_dir);
     execute->state_dir = execute->state_dir_owned;
     execute->run_lock_fd = -1;

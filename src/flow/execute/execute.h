@@ -42,6 +42,17 @@ void spawner_free(struct spawner *spawner);
 AUTO_TYPE(spawner)
 void execute_use(struct execute *execute, struct spawner *spawner); /* borrowed; NULL: none */
 
+/* Orders to what runs come as signals of this process; or, for one that runs many things, over a
+ * descriptor that is read without waiting (borrowed; -1: signals). Its writer stays open while
+ * something runs. */
+void execute_obey(struct execute *execute, int fd);
+enum order_kind {
+    ORDER_CANCEL, /* what SIGTERM to Brig would do */
+    ORDER_SIGNAL, /* value, for the command */
+    ORDER_RESIZE, /* value: rows << 16 | columns */
+};
+int order_give(int fd, enum order_kind kind, unsigned value, struct err *err) MUST_CHECK;
+
 /* Fills run->offer for the provider the action names. ERR_NOT_FOUND: there is no such provider;
  * ERR_UNAVAILABLE: it cannot be used here, and the text says what would help. */
 int execute_offer(struct execute *execute, struct run *run, struct err *err) MUST_CHECK;

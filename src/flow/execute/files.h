@@ -12,6 +12,7 @@
 #include <time.h>
 
 struct files {
+    const struct execute *execute;
     int fd;
     int signals_fd;
     sigset_t before;
@@ -29,10 +30,6 @@ bool file_link_stays(struct str target, unsigned depth);
 /* "127.0.0.1:80", "[::1]:80", "80": loopback only. */
 struct sockaddr_storage;
 int port_listen_parse(struct str text, struct sockaddr_storage *out, struct err *err) MUST_CHECK;
-
-/* Signals that would end us, held back and readable. */
-int signals_hold(sigset_t *before, int *out_fd, struct err *err) MUST_CHECK;
-void signals_release(const sigset_t *before, int fd);
 
 /* Waits until fd is ready; ERR_CONFLICT when a signal comes first, ERR_TIMEOUT in the end. */
 int files_wait(struct files *files, int fd, short events, int wait_ms, struct err *err) MUST_CHECK;

@@ -3,6 +3,7 @@
 /* The caller's side of the files of a kept sandbox: requests, answers, and nothing believed. */
 
 #include "flow/execute/files.h"
+#include "flow/execute/orders.h"
 
 #include "lib/base/buf.h"
 #include "lib/base/clock.h"
@@ -21,39 +22,6 @@
 
 /* ---- the connection ---- */
 
-int signals_hold(sigset_t *before, int *out_fd, struct err *err)
-{
-    static const int ending[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
-    sigset_t ours;
-
-    (void)sigemptyset(&ours);
-    for (size_t i = 0; i < COUNT(ending); i++)
-        (void)sigaddset(&ours, ending[i]);
-    (void)sigaddset(&ours, SIGPIPE); /* a reader that is gone shows as an error of the write */
-    if (sigprocmask(SIG_BLOCK, &ours, before) < 0)
-        return err_os(err, "holding back signals");
-    (void)sigdelset(&ours, SIGPIPE);
-    *out_fd = signalfd(-1, &ours, SFD_CLOEXEC | SFD_NONBLOCK);
-    return *out_fd < 0 ? err_os(err, "listening for signals") : 0;
-}
-
-void signals_release(const sigset_t *before, int fd)
-{
-    struct signalfd_siginfo info;
-    struct timespec none = {0};
-    sigset_t pipe_only;
-
-    /* What was acted on must not act again. */
-    while (fd >= 0 && read(fd, &info, sizeof info) == (ssize_t)sizeof info)
-        continue;
-    (void)sigemptyset(&pipe_only);
-    (void)sigaddset(&pipe_only, SIGPIPE);
-    (void)sigtimedwait(&pipe_only, NULL, &none);
-    if (fd >= 0)
-        (void)close(fd);
-    (void)sigprocmask(SIG_SETMASK, before, NULL);
-}
-
 int files_open(struct execute *execute, struct run *run, const struct files_progress *progress,
                struct files **out, struct err *err)
 {
@@ -62,10 +30,11 @@ int files_open(struct execute *execute, struct run *run, const struct files_prog
     char run_dir[RUN_DIR_BYTES];
 
     files->fd = files->signals_fd = -1;
+    files->execute = execute;
     files->moved = &run->outcome.moved;
     if (progress)
         files->progress = *progress;
-    if (signals_hold(&files->before, &files->signals_fd, err) < 0 ||
+    if (orders_hold(execute, &files->before, &files->signals_fd, err) < 0 ||
         kept_open(execute, run->action.sandbox, run_dir, err) < 0 ||
         kept_connect(run_dir, "execs", &files->fd, err) < 0)
         return -1;
@@ -81,7 +50,7 @@ void files_free(struct files *files)
         return;
     if (files->fd >= 0)
         (void)close(files->fd);
-    signals_release(&files->before, files->signals_fd);
+    orders_release(files->execute, &files->before, files->signals_fd);
     free(files);
 }
 

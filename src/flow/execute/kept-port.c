@@ -7,6 +7,7 @@
  * answers ours. One poll for everything; a side that does not read makes the other one wait. */
 
 #include "flow/execute/files.h"
+#include "flow/execute/orders.h"
 
 #include "lib/base/clock.h"
 #include "lib/linux/fd-pass.h"
@@ -314,7 +315,7 @@ int execute_port(struct execute *execute, struct run *run, const struct port_cal
     port->listen_fd = port->keeper_fd = port->signals_fd = -1;
     for (size_t i = 0; i < LINKS_MAX; i++)
         port->links[i].outside = port->links[i].inside = -1;
-    failed = signals_hold(&port->before, &port->signals_fd, err);
+    failed = orders_hold(execute, &port->before, &port->signals_fd, err);
     if (!failed)
         failed = open_port(execute, port, call, err);
     if (!failed)
@@ -325,6 +326,6 @@ int execute_port(struct execute *execute, struct run *run, const struct port_cal
         (void)close(port->listen_fd);
     if (port->keeper_fd >= 0)
         (void)close(port->keeper_fd);
-    signals_release(&port->before, port->signals_fd);
+    orders_release(execute, &port->before, port->signals_fd);
     return failed;
 }

@@ -8,6 +8,7 @@
  * that stands on the snapshot. */
 
 #include "flow/execute/kept.h"
+#include "flow/execute/orders.h"
 
 #include "lib/base/clock.h"
 #include "lib/base/crash.h"
@@ -181,7 +182,7 @@ int execute_begin_again(struct execute *execute, struct run *run, struct err *er
 {
     struct local *local = execute->local;
 
-    if (local_signals(local, err) < 0 || layers_make(run, local, err) < 0)
+    if (orders_open(execute, &local->signals_fd, err) < 0 || layers_make(run, local, err) < 0)
         return -1;
     return box_spawn(run, local, NULL, err);
 }

@@ -4,6 +4,7 @@
 
 #include "flow/execute/exec-wire.h"
 #include "flow/execute/kept.h"
+#include "flow/execute/orders.h"
 
 #include "lib/base/clock.h"
 #include "lib/base/io.h"
@@ -384,20 +385,6 @@ static int send_streams(int fd, int ours[3], struct box_message *answer, struct 
     return -1;
 }
 
-static int open_signals(int *out, struct err *err)
-{
-    static const int ours[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGWINCH};
-    sigset_t set;
-
-    (void)sigemptyset(&set);
-    for (size_t i = 0; i < COUNT(ours); i++)
-        (void)sigaddset(&set, ours[i]);
-    (void)sigprocmask(SIG_BLOCK, &set, NULL);
-    (void)signal(SIGPIPE, SIG_IGN);
-    *out = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-    return *out < 0 ? err_os(err, "listening for signals") : 0;
-}
-
 int execute_exec_attach(struct execute *execute, const char *id, const struct streams *streams,
                         struct kept_exec *out, struct err *err)
 {
@@ -415,7 +402,7 @@ int execute_exec_attach(struct execute *execute, const char *id, const struct st
                        out->detached ? "has ended; \"logs\" shows what it wrote"
                                      : "has its own caller; only a detached command can be joined");
     (void)snprintf(dir, sizeof dir, "%.2000s/runs/%s", execute->state_dir, id);
-    if (kept_connect(dir, "attach", &fd, err) < 0 || open_signals(&signals_fd, err) < 0 ||
+    if (kept_connect(dir, "attach", &fd, err) < 0 || orders_open(execute, &signals_fd, err) < 0 ||
         send_streams(fd, ours, &answer, err) < 0)
         return err_in(err, "joining %s", id);
     if (show_tail(execute, id, 0, answer.value, streams->out_fd, err) < 0 ||

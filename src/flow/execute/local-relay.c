@@ -8,6 +8,7 @@
  * most as much as then fits. */
 
 #include "flow/execute/local.h"
+#include "flow/execute/orders.h"
 
 #include "lib/base/clock.h"
 #include "lib/crypto/crypto.h"
@@ -199,11 +200,11 @@ static void ask_to_end(struct relay *relay, int signal, uint64_t patience_us)
 }
 
 /* The command's terminal is as large as the caller's. */
-static void take_size(const struct relay *relay)
+static void take_size(const struct relay *relay, const struct signalfd_siginfo *order)
 {
     struct winsize size;
 
-    if (relay->tty_fd >= 0 && ioctl(STDIN_FILENO, TIOCGWINSZ, &size) == 0)
+    if (relay->tty_fd >= 0 && order_size(order, &size))
         (void)ioctl(relay->tty_fd, TIOCSWINSZ, &size);
 }
 
@@ -217,7 +218,7 @@ static int take_terminal(struct relay *relay, struct err *err)
         return err_set(err, ERR_TIMEOUT, "the sandbox opened no terminal");
     if (fd_receive(relay->local->inside_fd, &relay->tty_fd, err) < 0)
         return -1;
-    take_size(relay);
+    take_size(relay, NULL);
     in_fd = fcntl(relay->tty_fd, F_DUPFD_CLOEXEC, 0);
     if (in_fd < 0)
         return err_os(err, "sharing the terminal");
@@ -237,7 +238,11 @@ static void on_signal(struct relay *relay)
     if (read(relay->local->signals_fd, &info, sizeof info) != (ssize_t)sizeof info)
         return;
     if (info.ssi_signo == SIGWINCH) {
-        take_size(relay);
+        take_size(relay, &info);
+        return;
+    }
+    if (info.ssi_code == ORDER_PLAIN_SIGNAL) {
+        (void)box_say(relay->local->inside_fd, BOX_SIGNAL, (int)info.ssi_signo);
         return;
     }
     if (relay->local->cancelled_by) {
@@ -559,12 +564,12 @@ int relay(struct run *run, struct local *local, const struct streams *streams, s
 
 /* ---- attached ---- */
 
-static void send_size(int fd)
+static void send_size(int fd, const struct signalfd_siginfo *order)
 {
     struct box_message message = {.kind = BOX_RESIZE};
     struct winsize size;
 
-    if (ioctl(STDIN_FILENO, TIOCGWINSZ, &size) < 0)
+    if (!order_size(order, &size))
         return;
     message.value = (uint64_t)size.ws_row << 16 | size.ws_col;
     (void)send(fd, &message, sizeof message, MSG_NOSIGNAL); /* gone shows in the next poll */
@@ -577,8 +582,12 @@ static bool on_attached_signal(int signals_fd, int fd)
 
     if (read(signals_fd, &info, sizeof info) != (ssize_t)sizeof info)
         return true;
+    if (info.ssi_code == ORDER_PLAIN_SIGNAL) {
+        (void)box_say(fd, BOX_SIGNAL, (int)info.ssi_signo);
+        return true;
+    }
     if (info.ssi_signo == SIGWINCH)
-        send_size(fd);
+        send_size(fd, &info);
     return info.ssi_signo == SIGWINCH;
 }
 
@@ -593,7 +602,7 @@ int relay_attached(int fd, const int pipes[3], const struct streams *streams, in
     flow_init(&relay->err, pipes[2], streams->err_fd, false, 0);
     relay->in.close_to = relay->out.close_from = relay->err.close_from = true;
     if (tty)
-        send_size(fd);
+        send_size(fd, NULL);
     while (fd >= 0 || is_open(&relay->out) || is_open(&relay->err)) {
         struct pollfd polled[] = {
             flow_poll(&relay->in),

@@ -4,6 +4,7 @@
 
 #include "flow/execute/local.h"
 #include "flow/execute/kept.h"
+#include "flow/execute/orders.h"
 #include "flow/execute/pool.h"
 #include "flow/execute/spawner-default.h"
 
@@ -246,25 +247,6 @@ void local_free(struct local *local)
     free(local);
 }
 
-/* From here on a signal is something to read, not something that ends us: whatever phase we are
- * in, the run gets its closing receipt. */
-int local_signals(struct local *local, struct err *err)
-{
-    sigset_t ours;
-
-    (void)sigemptyset(&ours);
-    (void)sigaddset(&ours, SIGINT);
-    (void)sigaddset(&ours, SIGTERM);
-    (void)sigaddset(&ours, SIGHUP);
-    (void)sigaddset(&ours, SIGQUIT);
-    (void)sigaddset(&ours, SIGWINCH);
-    if (sigprocmask(SIG_BLOCK, &ours, NULL) < 0)
-        return err_os(err, "holding back signals");
-    (void)signal(SIGPIPE, SIG_IGN);
-    local->signals_fd = signalfd(-1, &ours, SFD_CLOEXEC | SFD_NONBLOCK);
-    return local->signals_fd < 0 ? err_os(err, "listening for signals") : 0;
-}
-
 /* ---- outer processes of sandboxes that stay ---- */
 
 static void remember_outer(struct execute *execute, pid_t outer)
@@ -338,9 +320,11 @@ bool execute_untake(struct execute *execute, struct run *run)
     return !cancelled;
 }
 
-static int begin_taken(struct run *run, struct local *local, struct err *err)
+static int begin_taken(struct execute *execute, struct run *run, struct err *err)
 {
-    if (local_signals(local, err) < 0 ||
+    struct local *local = execute->local;
+
+    if (orders_open(execute, &local->signals_fd, err) < 0 ||
         kept_connect(local->run_dir, "execs", &local->inside_fd, err) < 0)
         return -1;
     if (box_say(local->inside_fd, BOX_REPORT, 0) < 0)
@@ -355,11 +339,11 @@ static int begin(struct execute *execute, struct run *run, struct err *err)
     local_free(TAKE(execute->claim)); /* of an earlier run, which has its receipts by now */
     local_reap(execute);
     if (execute_has_taken(execute))
-        return begin_taken(run, execute->local, err);
+        return begin_taken(execute, run, err);
     local_free(TAKE(execute->local));
     local = execute->local = local_new();
     local->groups = execute->groups;
-    if (local_signals(local, err) < 0)
+    if (orders_open(execute, &local->signals_fd, err) < 0)
         return -1;
     if (run->action.kind == ACTION_EXEC)
         return joined_begin(execute, run, local, err);

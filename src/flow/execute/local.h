@@ -50,7 +50,6 @@ struct local {
 /* local.c */
 struct local *local_new(void);
 /* From here on a signal is something to read, not something that ends us. */
-int local_signals(struct local *local, struct err *err) MUST_CHECK;
 
 /* local-runs.c: the folder of a run, under a lock that ends with its last process. */
 int run_dir_make(struct execute *execute, struct run *run, struct local *local,
