@@ -148,10 +148,10 @@ int equip_compare(struct equip *equip, struct run *run, struct err *err)
     char digest[MODEL_HASH_BYTES];
 
     /* The image is looked at again, now that the sandbox stands on it. */
-    if (image_digest(equip->state_dir, run, digest, err) < 0)
+    if (image_digest(equip->memory, equip->state_dir, run, digest, err) < 0)
         return -1;
     run->seen.image_digest = arena_text(&run->mem, str_of(digest));
-    if (posture_of(run, &run->seen, &run->observed, err) < 0)
+    if (posture_seen(run, &run->observed, err) < 0)
         return -1;
     run->checks.n = 0;
     check_pins(run);

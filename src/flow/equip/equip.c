@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "flow/equip/equip.h"
 
-#include "flow/equip/parts.h"
+#include "flow/equip/memory.h"
 #include "lib/base/limits.h"
 
 #include <stdarg.h>
@@ -17,6 +17,7 @@ int equip_open(const char *state_dir, const char *profile_path, struct equip **o
 
     equip->mem = ARENA(POLICY_MEMORY_MAX);
     equip->state_dir = arena_text(&equip->mem, str_of(state_dir));
+    equip->memory = equip->memory_owned = plan_memory_new();
     if (profile_path && profile_open(&equip->mem, profile_path, &equip->profile, err) < 0)
         return -1;
     *out = TAKE(equip);
@@ -42,8 +43,14 @@ void equip_free(struct equip *equip)
 {
     if (!equip)
         return;
+    plan_memory_free(equip->memory_owned);
     arena_done(&equip->mem);
     free(equip);
+}
+
+void equip_recall(struct equip *equip, struct plan_memory *memory)
+{
+    equip->memory = memory;
 }
 
 const char *equip_provider(const struct equip *equip)
@@ -132,7 +139,7 @@ static int plan_root(struct equip *equip, struct run *run, struct err *err)
                           "%s", err->text);
         image_environment(run, &image);
     }
-    if (plan_mounts(equip->state_dir, host ? NULL : &image, run, err) < 0)
+    if (plan_mounts(equip->memory, equip->state_dir, host ? NULL : &image, run, err) < 0)
         return -1;
     return is_refused(run) ? 0 : plan_paths(run, err);
 }
@@ -151,9 +158,9 @@ int equip_plan(struct equip *equip, struct run *run, struct err *err)
         return 0;
     if (!run->offer.runs_nothing && (plan_root(equip, run, err) < 0 || is_refused(run)))
         return is_refused(run) ? 0 : -1;
-    if (image_digest(equip->state_dir, run, digest, err) < 0)
+    if (image_digest(equip->memory, equip->state_dir, run, digest, err) < 0)
         return -1;
     plan_facts(run);
     run->intended.image_digest = arena_text(&run->mem, str_of(digest));
-    return posture_of(run, &run->intended, &run->planned, err);
+    return memory_posture(equip->memory, run, err);
 }

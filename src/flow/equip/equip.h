@@ -23,6 +23,13 @@ int equip_open_with(const char *state_dir, const char *profile_text, struct equi
 void equip_free(struct equip *equip);
 AUTO_TYPE(equip)
 
+/* What is known of this machine from one run to the next; governors of one process may share one,
+ * in any of its threads. Without, each has its own. */
+struct plan_memory;
+struct plan_memory *plan_memory_new(void);
+void plan_memory_free(struct plan_memory *memory);
+void equip_recall(struct equip *equip, struct plan_memory *memory);
+
 /* Which provider the profile names, or NULL. */
 const char *equip_provider(const struct equip *equip);
 

@@ -7,7 +7,7 @@
  * size and times of the file; each run compares those, and reads the file again when any of
  * them differs. The change time cannot be set back by anybody but root with the clock. */
 
-#include "flow/equip/parts.h"
+#include "flow/equip/memory.h"
 
 #include "lib/base/io.h"
 #include "lib/base/limits.h"
@@ -21,6 +21,7 @@
 #include <sys/stat.h>
 
 #define FINGERPRINT_BYTES 256
+#define OS_RELEASE "/usr/lib/os-release"
 
 static const char *const package_databases[] = {"/var/lib/dpkg/status", "/lib/apk/db/installed",
                                                 "/var/lib/rpm/rpmdb.sqlite"};
@@ -108,13 +109,19 @@ static int hash_packages(const char *state_dir, struct run *run, char out[MODEL_
 
 static int hash_release(char out[MODEL_HASH_BYTES], struct err *err)
 {
-    AUTO_FD int fd = open("/usr/lib/os-release", O_RDONLY | O_CLOEXEC);
+    AUTO_FD int fd = open(OS_RELEASE, O_RDONLY | O_CLOEXEC);
 
     if (fd < 0) {
         (void)strcpy(out, "none");
         return 0;
     }
     return hash_file(fd, out, err);
+}
+
+bool counts_for_digest(const struct plan_mount *mount)
+{
+    return !mount->from_user &&
+           (mount->kind == MOUNT_BIND || mount->kind == MOUNT_SYMLINK || mount->kind == MOUNT_FILE);
 }
 
 static struct json *root_array(struct run *run)
@@ -126,8 +133,7 @@ static struct json *root_array(struct run *run)
         const struct plan_mount *mount = &run->plan.mounts[i];
         struct json *entry;
 
-        if (mount->from_user || !(mount->kind == MOUNT_BIND || mount->kind == MOUNT_SYMLINK ||
-                                  mount->kind == MOUNT_FILE))
+        if (!counts_for_digest(mount))
             continue;
         entry = json_object(mem);
         json_put_text(mem, entry, "kind",
@@ -141,21 +147,14 @@ static struct json *root_array(struct run *run)
     return list;
 }
 
-int image_digest(const char *state_dir, struct run *run, char out[MODEL_HASH_BYTES],
-                 struct err *err)
+static int host_digest(const char *state_dir, struct run *run, char out[MODEL_HASH_BYTES],
+                       struct err *err)
 {
     AUTO_BUF struct buf text = BUF(JSON_TEXT_MAX);
     struct arena *mem = &run->mem;
     struct json *root = json_object(mem);
-    struct image image;
     char hash[MODEL_HASH_BYTES];
 
-    if (!run->offer.runs_nothing && !is_host_image(run)) {
-        if (image_open(state_dir, run, &image, err) < 0)
-            return -1;
-        memcpy(out, image.digest, MODEL_HASH_BYTES);
-        return 0;
-    }
     json_put_text(mem, root, "image", run->plan.image);
     if (run->offer.runs_nothing) {
         json_put_text(mem, root, "provider", run->offer.provider);
@@ -171,5 +170,36 @@ int image_digest(const char *state_dir, struct run *run, char out[MODEL_HASH_BYT
     if (json_canonical(root, &text, err) < 0)
         return -1;
     hash_text_of(buf_str(&text), out);
+    return 0;
+}
+
+static void look_at_files(struct looks *looks)
+{
+    looks_begin(looks);
+    for (size_t i = 0; i < COUNT(package_databases); i++)
+        looks_add(looks, package_databases[i], LOOK_CONTENT);
+    looks_add(looks, OS_RELEASE, LOOK_CONTENT);
+}
+
+int image_digest(struct plan_memory *memory, const char *state_dir, struct run *run,
+                 char out[MODEL_HASH_BYTES], struct err *err)
+{
+    struct image image;
+    struct looks looks;
+
+    if (run->offer.runs_nothing)
+        return host_digest(state_dir, run, out, err);
+    if (!is_host_image(run)) {
+        if (image_open(state_dir, run, &image, err) < 0)
+            return -1;
+        memcpy(out, image.digest, MODEL_HASH_BYTES);
+        return 0;
+    }
+    if (memory_digest(memory, run, out))
+        return 0;
+    look_at_files(&looks);
+    if (host_digest(state_dir, run, out, err) < 0)
+        return -1;
+    memory_keep_digest(memory, run, &looks, out);
     return 0;
 }

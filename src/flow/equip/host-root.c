@@ -4,7 +4,7 @@
  * written here; a private /proc, /dev and /run; and the folders every sandbox has. Nothing of
  * anybody's home. */
 
-#include "flow/equip/parts.h"
+#include "flow/equip/memory.h"
 
 #include "lib/base/limits.h"
 
@@ -274,7 +274,24 @@ int common_mounts(struct run *run, struct mount_list *list, struct err *err)
     return 0;
 }
 
-int host_root_mounts(struct run *run, struct mount_list *list, struct err *err)
+/* Everything that what is made below depends on. What is in a folder of these is the same while the
+ * folder is unchanged and nothing was mounted; /proc keeps no such times. */
+static void look_at_root(struct looks *looks)
+{
+    static const char *const folders[] = {"/", "/etc", "/etc/ssl"};
+
+    looks_begin(looks);
+    for (size_t i = 0; i < COUNT(folders); i++)
+        looks_add(looks, folders[i], LOOK_CONTENT);
+    for (size_t i = 0; i < COUNT(devices); i++)
+        looks_add(looks, devices[i], LOOK_WHICH);
+    for (size_t i = 0; i < COUNT(proc_readonly); i++)
+        looks_add(looks, proc_readonly[i], LOOK_WHICH);
+    for (size_t i = 0; i < COUNT(proc_masked); i++)
+        looks_add(looks, proc_masked[i], LOOK_WHICH);
+}
+
+static int make_root(struct run *run, struct mount_list *list, struct err *err)
 {
     for (size_t i = 0; i < COUNT(system_folders); i++)
         if (add_system(run, list, system_folders[i], err) < 0)
@@ -287,4 +304,18 @@ int host_root_mounts(struct run *run, struct mount_list *list, struct err *err)
     for (size_t i = 0; i < COUNT(links); i++)
         mount_add(&run->mem, list, MOUNT_SYMLINK, links[i].target)->source = links[i].to;
     return common_mounts(run, list, err);
+}
+
+int host_root_mounts(struct plan_memory *memory, const struct mount_view *table, struct run *run,
+                     struct mount_list *list, struct err *err)
+{
+    struct looks looks;
+
+    if (memory_root(memory, run, table->version, list))
+        return 0;
+    look_at_root(&looks);
+    if (make_root(run, list, err) < 0)
+        return -1;
+    memory_keep_root(memory, run, table->version, &looks, list);
+    return 0;
 }

@@ -27,6 +27,8 @@ struct equip {
     struct arena mem;
     const char *state_dir;
     struct profile profile;
+    struct plan_memory *memory;
+    struct plan_memory *memory_owned; /* the same, when nobody shares one with us */
 };
 
 /* Turns the verdict into a denial. Always 0, so that a planning step can end with it. */
@@ -55,7 +57,9 @@ struct plan_mount *mount_add(struct arena *mem, struct mount_list *list, enum mo
                              const char *target);
 
 /* host-root.c: the machine's own system folders, read-only, and a synthetic /etc. */
-int host_root_mounts(struct run *run, struct mount_list *list, struct err *err) MUST_CHECK;
+struct mount_view;
+int host_root_mounts(struct plan_memory *memory, const struct mount_view *table, struct run *run,
+                     struct mount_list *list, struct err *err) MUST_CHECK;
 
 /* host-root.c: /proc, /dev, /run and the folders every sandbox has, whatever its root. */
 int common_mounts(struct run *run, struct mount_list *list, struct err *err) MUST_CHECK;
@@ -96,8 +100,8 @@ bool path_is_within(const char *path, const char *folder);
 /* An absolute path without . or .. or doubled slashes, and not the root. */
 bool is_plain_target(const char *target);
 /* image is NULL for the host root. */
-int plan_mounts(const char *state_dir, const struct image *image, struct run *run,
-                struct err *err) MUST_CHECK;
+int plan_mounts(struct plan_memory *memory, const char *state_dir, const struct image *image,
+                struct run *run, struct err *err) MUST_CHECK;
 
 /* plan-paths.c: the Landlock rules. */
 int plan_paths(struct run *run, struct err *err) MUST_CHECK;
@@ -106,9 +110,30 @@ int plan_paths(struct run *run, struct err *err) MUST_CHECK;
 void plan_facts(struct run *run);
 
 /* host-image.c: the digest of the image, or of what the host root is made of. */
-int image_digest(const char *state_dir, struct run *run, char out[MODEL_HASH_BYTES],
-                 struct err *err) MUST_CHECK;
+int image_digest(struct plan_memory *memory, const char *state_dir, struct run *run,
+                 char out[MODEL_HASH_BYTES], struct err *err) MUST_CHECK;
+/* Whether a mount is part of what the digest of the host root covers. */
+bool counts_for_digest(const struct plan_mount *mount);
 
 /* posture.c: the six values of the receipt's preimage. */
 int posture_of(struct run *run, const struct facts *facts, struct posture *out,
                struct err *err) MUST_CHECK;
+/* The same for run->seen, where run->intended and run->planned are known: what is the same in both
+ * has the same hash. */
+int posture_seen(struct run *run, struct posture *out, struct err *err) MUST_CHECK;
+
+/* What of the plan and the offer is in a posture besides the facts; borrowed. */
+struct spec {
+    const char *hostname;
+    const char *image;
+    const char *provider;
+    const char *seccomp_hash;
+    const struct plan_path *paths;
+    size_t path_n;
+    uint32_t uid;
+    uint32_t gid;
+    bool runs_nothing;
+};
+struct spec spec_of(const struct run *run);
+bool same_spec(const struct spec *a, const struct spec *b);
+bool same_facts(const struct facts *a, const struct facts *b);

@@ -5,6 +5,7 @@
  * A source is opened once and judged by what the descriptor is (mount-places.c). The descriptor
  * (or, for an ordinary user, device and inode) is what box mounts. */
 
+#include "flow/equip/memory.h"
 #include "flow/equip/workspace.h"
 
 #include "lib/base/io.h"
@@ -273,24 +274,26 @@ static int add_all_asked(const char *state_dir, struct str table, struct run *ru
     return 0;
 }
 
-int plan_mounts(const char *state_dir, const struct image *image, struct run *run, struct err *err)
+int plan_mounts(struct plan_memory *memory, const char *state_dir, const struct image *image,
+                struct run *run, struct err *err)
 {
-    AUTO_BUF struct buf table = BUF(PROC_TEXT_MAX);
     struct mount_list list = {0};
+    struct mount_view table;
 
-    if (file_read(AT_FDCWD, "/proc/self/mountinfo", &table, err) < 0)
+    if (memory_table(memory, &run->mem, &table, err) < 0)
         return -1;
-    if ((image ? image_root_mounts(run, image, &list, err) : host_root_mounts(run, &list, err)) < 0)
+    if ((image ? image_root_mounts(run, image, &list, err)
+               : host_root_mounts(memory, &table, run, &list, err)) < 0)
         return -1;
     if (is_refused(run))
         return 0;
-    if (add_all_asked(state_dir, buf_str(&table), run, &list, err) < 0)
+    if (add_all_asked(state_dir, table.text, run, &list, err) < 0)
         return -1;
     if (is_refused(run))
         return 0;
     if (plan_workdir(run, &list, image) < 0 || is_refused(run))
         return 0;
-    if (find_nested(state_dir, buf_str(&table), run, &list, err) < 0 ||
+    if (find_nested(state_dir, table.text, run, &list, err) < 0 ||
         plan_base(state_dir, run, &list, err) < 0)
         return -1;
     if (is_refused(run))

@@ -127,6 +127,111 @@ static struct json *spec_object(struct run *run, const struct facts *facts)
     return root;
 }
 
+/* ---- what has been hashed before ---- */
+
+static bool same_text(const char *a, const char *b)
+{
+    return a == b || (a && b && strcmp(a, b) == 0);
+}
+
+static bool same_mounts(const struct facts *a, const struct facts *b)
+{
+    if (a->mount_n != b->mount_n)
+        return false;
+    for (size_t i = 0; i < a->mount_n; i++) {
+        const struct mount_fact *x = &a->mounts[i], *y = &b->mounts[i];
+
+        if (x->writable != y->writable || x->nosuid != y->nosuid || x->nodev != y->nodev ||
+            x->noexec != y->noexec || !same_text(x->target, y->target) ||
+            !same_text(x->kind, y->kind) || !same_text(x->source, y->source))
+            return false;
+    }
+    return true;
+}
+
+static bool same_egress(const struct facts *a, const struct facts *b)
+{
+    if (a->interface_n != b->interface_n ||
+        ((a->namespaces ^ b->namespaces) & NAMESPACE_NETWORK) != 0)
+        return false;
+    for (size_t i = 0; i < a->interface_n; i++)
+        if (!same_text(a->interfaces[i], b->interfaces[i]))
+            return false;
+    return true;
+}
+
+static bool same_limits(const struct facts *a, const struct facts *b)
+{
+    if (a->rlimit_n != b->rlimit_n)
+        return false;
+    for (enum limit_kind kind = 0; kind < LIMIT_COUNT; kind++)
+        if (a->limits.of[kind].value != b->limits.of[kind].value ||
+            a->limits.of[kind].means != b->limits.of[kind].means)
+            return false;
+    for (size_t i = 0; i < a->rlimit_n; i++)
+        if (a->rlimits[i].value != b->rlimits[i].value ||
+            !same_text(a->rlimits[i].name, b->rlimits[i].name))
+            return false;
+    return true;
+}
+
+/* Those that spec_object() writes. */
+static bool same_walls(const struct facts *a, const struct facts *b)
+{
+    return a->capabilities_empty == b->capabilities_empty &&
+           a->host_groups_left == b->host_groups_left &&
+           a->host_user_is_root == b->host_user_is_root && a->landlock_abi == b->landlock_abi &&
+           a->landlock_refuses == b->landlock_refuses && a->namespaces == b->namespaces &&
+           a->no_new_privs == b->no_new_privs && a->seccomp_filters == b->seccomp_filters &&
+           a->seccomp_refuses == b->seccomp_refuses && a->sockets_refused == b->sockets_refused;
+}
+
+bool same_facts(const struct facts *a, const struct facts *b)
+{
+    return same_text(a->provider_version, b->provider_version) &&
+           same_text(a->image_digest, b->image_digest) && same_walls(a, b) && same_limits(a, b) &&
+           same_egress(a, b) && same_mounts(a, b);
+}
+
+struct spec spec_of(const struct run *run)
+{
+    return (struct spec){
+        .hostname = run->plan.hostname,
+        .image = run->plan.image,
+        .provider = run->offer.provider,
+        .seccomp_hash = run->offer.seccomp_hash,
+        .paths = run->plan.paths,
+        .path_n = run->plan.path_n,
+        .uid = run->plan.inside_uid,
+        .gid = run->plan.inside_gid,
+        .runs_nothing = run->offer.runs_nothing,
+    };
+}
+
+static bool same_paths(const struct spec *a, const struct spec *b)
+{
+    if (a->path_n != b->path_n)
+        return false;
+    for (size_t i = 0; i < a->path_n; i++) {
+        const struct plan_path *x = &a->paths[i], *y = &b->paths[i];
+
+        if (x->write != y->write || x->exec != y->exec || x->device != y->device ||
+            x->list_only != y->list_only || !same_text(x->path, y->path))
+            return false;
+    }
+    return true;
+}
+
+bool same_spec(const struct spec *a, const struct spec *b)
+{
+    return a->uid == b->uid && a->gid == b->gid && a->runs_nothing == b->runs_nothing &&
+           same_text(a->hostname, b->hostname) && same_text(a->image, b->image) &&
+           same_text(a->provider, b->provider) && same_text(a->seccomp_hash, b->seccomp_hash) &&
+           same_paths(a, b);
+}
+
+/* ---- all six ---- */
+
 static void bind_preimage(struct posture *posture)
 {
     char preimage[sizeof posture->provider_version + 5 * MODEL_HASH_BYTES];
@@ -137,7 +242,46 @@ static void bind_preimage(struct posture *posture)
     hash_text_of(str_of(preimage), posture->preimage_hash);
 }
 
-int posture_of(struct run *run, const struct facts *facts, struct posture *out, struct err *err)
+static int hash_spec(struct run *run, const struct facts *facts, char out[MODEL_HASH_BYTES],
+                     struct err *err)
+{
+    return hash_object(spec_object(run, facts), out, err);
+}
+
+static int hash_mounts(struct run *run, const struct facts *facts, char out[MODEL_HASH_BYTES],
+                       struct err *err)
+{
+    return hash_object(mounts_object(&run->mem, facts), out, err);
+}
+
+static int hash_egress(struct run *run, const struct facts *facts, char out[MODEL_HASH_BYTES],
+                       struct err *err)
+{
+    return hash_object(egress_object(&run->mem, facts), out, err);
+}
+
+static int hash_limits(struct run *run, const struct facts *facts, char out[MODEL_HASH_BYTES],
+                       struct err *err)
+{
+    return hash_object(limits_object(&run->mem, facts), out, err);
+}
+
+/* Each object, where its hash stands, and which facts decide it. */
+static const struct {
+    size_t at;
+    int (*hash)(struct run *run, const struct facts *facts, char out[MODEL_HASH_BYTES],
+                struct err *err);
+    bool (*same)(const struct facts *a, const struct facts *b);
+} parts[] = {
+    {offsetof(struct posture, sandbox_spec_hash),    hash_spec,   same_walls },
+    {offsetof(struct posture, mounts_hash),          hash_mounts, same_mounts},
+    {offsetof(struct posture, egress_policy_hash),   hash_egress, same_egress},
+    {offsetof(struct posture, resource_limits_hash), hash_limits, same_limits},
+};
+
+/* known, or NULL: facts of the same run, and their posture. */
+static int make_posture(struct run *run, const struct facts *facts, const struct facts *known,
+                        const struct posture *known_posture, struct posture *out, struct err *err)
 {
     struct posture posture = {.evidence =
                                   run->offer.runs_nothing ? EVIDENCE_CLAIMED : EVIDENCE_OBSERVED};
@@ -149,12 +293,25 @@ int posture_of(struct run *run, const struct facts *facts, struct posture *out, 
         return err_set(err, ERR_INTEGRITY, "the provider does not say the image's digest");
     (void)strcpy(posture.provider_version, facts->provider_version);
     (void)strcpy(posture.image_digest, facts->image_digest);
-    if (hash_object(spec_object(run, facts), posture.sandbox_spec_hash, err) < 0 ||
-        hash_object(mounts_object(&run->mem, facts), posture.mounts_hash, err) < 0 ||
-        hash_object(egress_object(&run->mem, facts), posture.egress_policy_hash, err) < 0 ||
-        hash_object(limits_object(&run->mem, facts), posture.resource_limits_hash, err) < 0)
-        return -1;
+    for (size_t i = 0; i < COUNT(parts); i++) {
+        char *hash = (char *)&posture + parts[i].at;
+
+        if (known && parts[i].same(facts, known))
+            memcpy(hash, (const char *)known_posture + parts[i].at, MODEL_HASH_BYTES);
+        else if (parts[i].hash(run, facts, hash, err) < 0)
+            return -1;
+    }
     bind_preimage(&posture);
     *out = posture;
     return 0;
+}
+
+int posture_of(struct run *run, const struct facts *facts, struct posture *out, struct err *err)
+{
+    return make_posture(run, facts, NULL, NULL, out, err);
+}
+
+int posture_seen(struct run *run, struct posture *out, struct err *err)
+{
+    return make_posture(run, &run->seen, &run->intended, &run->planned, out, err);
 }

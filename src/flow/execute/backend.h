@@ -37,7 +37,9 @@ struct execute {
     pid_t *outers;              /* of sandboxes that stay: children of ours that will end one day */
     size_t outer_n;
     char *state_dir_owned;
-    struct spawner *spawner; /* or NULL: every sandbox by a box of its own */
+    struct offer_memory *memory;
+    struct offer_memory *memory_owned; /* the same, when nobody shares one with us */
+    struct spawner *spawner;           /* or NULL: every sandbox by a box of its own */
     struct spawner *spawner_owned;
     bool wants_refill; /* a pool has fewer than it should */
     int run_lock_fd;   /* of a run between two sandboxes out of the pool, or -1; and which run */

@@ -21,6 +21,7 @@ int execute_open(const char *state_dir, struct execute **out, struct err *err)
     execute->state_dir_owned = xstrdup(state_dir);
     execute->state_dir = execute->state_dir_owned;
     execute->run_lock_fd = -1;
+    execute->memory = execute->memory_owned = offer_memory_new();
     *out = execute;
     return 0;
 }
@@ -28,6 +29,11 @@ int execute_open(const char *state_dir, struct execute **out, struct err *err)
 void execute_use(struct execute *execute, struct spawner *spawner)
 {
     execute->spawner = spawner;
+}
+
+void execute_recall(struct execute *execute, struct offer_memory *memory)
+{
+    execute->memory = memory;
 }
 
 void execute_free(struct execute *execute)
@@ -39,6 +45,7 @@ void execute_free(struct execute *execute)
     execute_turn_end(execute);
     spawner_free(execute->spawner_owned);
     run_lock_drop(execute);
+    offer_memory_free(execute->memory_owned);
     free(execute->groups);
     free(execute->outers);
     free(execute->state_dir_owned);

@@ -53,6 +53,13 @@ enum order_kind {
 };
 int order_give(int fd, enum order_kind kind, unsigned value, struct err *err) MUST_CHECK;
 
+/* What is known of this machine from one run to the next; governors of one process may share one,
+ * in any of its threads. Without, each has its own. */
+struct offer_memory;
+struct offer_memory *offer_memory_new(void);
+void offer_memory_free(struct offer_memory *memory);
+void execute_recall(struct execute *execute, struct offer_memory *memory);
+
 /* Fills run->offer for the provider the action names. ERR_NOT_FOUND: there is no such provider;
  * ERR_UNAVAILABLE: it cannot be used here, and the text says what would help. */
 int execute_offer(struct execute *execute, struct run *run, struct err *err) MUST_CHECK;

@@ -12,139 +12,21 @@
 #include "lib/base/io.h"
 #include "lib/base/limits.h"
 #include "lib/base/memory.h"
-#include "lib/crypto/crypto.h"
-#include "lib/linux/beside.h"
-#include "lib/linux/build-id.h"
 #include "lib/linux/fd-pass.h"
-#include "lib/linux/filters.h"
-#include "lib/linux/landlock.h"
-#include "lib/linux/sandbox-ids.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/pidfd.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
-#include <sys/utsname.h>
 #include <sys/wait.h>
 
 #define BUILD_WAIT_US 10000000U
 #define END_WAIT_US 5000000U
-
-/* ---- what is on offer ---- */
-
-static int offer_ids(struct run *run, struct err *err)
-{
-    struct offer *offer = &run->offer;
-    struct sandbox_ids ids;
-
-    if (sandbox_ids(&ids, err) < 0)
-        return -1;
-    offer->started_by_root = geteuid() == 0;
-    offer->host_uid = ids.uid;
-    offer->host_gid = ids.gid;
-    return 0;
-}
-
-static unsigned own_filters(void)
-{
-    AUTO_BUF struct buf text = BUF(PROC_TEXT_MAX);
-    struct err ignored;
-    const char *at;
-
-    if (file_read(AT_FDCWD, "/proc/self/status", &text, &ignored) < 0)
-        return 0;
-    at = strstr(buf_text(&text), "\nSeccomp_filters:");
-    return at ? (unsigned)strtoul(at + strlen("\nSeccomp_filters:"), NULL, 10) : 0;
-}
-
-static const char *filters_hash(struct arena *mem)
-{
-    struct hasher hasher;
-    struct hash hash;
-    char *text = arena_alloc(mem, HASH_TEXT_BYTES);
-
-    hasher_init(&hasher);
-    hasher_add(&hasher, seccomp_names, seccomp_names_n * sizeof seccomp_names[0]);
-    hasher_add(&hasher, seccomp_arguments, seccomp_arguments_n * sizeof seccomp_arguments[0]);
-    hasher_add(&hasher, seccomp_segments, seccomp_segments_n * sizeof seccomp_segments[0]);
-    hasher_add(&hasher, seccomp_sockets, seccomp_sockets_n * sizeof seccomp_sockets[0]);
-    hasher_end(&hasher, &hash);
-    hash_text(&hash, text);
-    return text;
-}
-
-static int offer_walls(struct run *run, struct err *err)
-{
-    struct offer *offer = &run->offer;
-    struct utsname kernel;
-    char build[BUILD_ID_BYTES];
-
-    offer->isolation = "namespaces";
-    offer->landlock_abi = landlock_abi();
-    if (offer->landlock_abi < LANDLOCK_ABI_LEAST)
-        return err_set(err, ERR_UNAVAILABLE,
-                       "this kernel has no Landlock, or an old one (ABI %u, at least %u is "
-                       "needed); see brig doctor",
-                       offer->landlock_abi, LANDLOCK_ABI_LEAST);
-    offer->seccomp_filters = own_filters() + 2;
-    offer->seccomp_hash = filters_hash(&run->mem);
-    if (uname(&kernel) < 0)
-        return err_os(err, "asking for the kernel's release");
-    build_id(build);
-    offer->version = arena_printf(&run->mem, "local/%s+%s linux/%.64s landlock/%u", BRIG_VERSION,
-                                  build, kernel.release, offer->landlock_abi);
-    return 0;
-}
-
-static int offer_limits(struct execute *execute, struct run *run, struct err *err)
-{
-    static const struct {
-        enum limit_kind kind;
-        enum cgroup_power power;
-    } groups[] = {
-        {LIMIT_MEMORY, CGROUP_MEMORY},
-        {LIMIT_PIDS,   CGROUP_PIDS  },
-        {LIMIT_CPU,    CGROUP_CPU   }
-    };
-    struct offer *offer = &run->offer;
-    struct cgroup_host *host = execute->groups;
-    cpu_set_t set;
-
-    if (!host)
-        host = execute->groups = xcalloc(1, sizeof *host);
-    if (cgroup_probe(host, err) < 0)
-        return -1;
-    for (size_t i = 0; i < COUNT(groups); i++) {
-        if (cgroup_mode(host, groups[i].power) != CGROUP_NONE)
-            offer->means[groups[i].kind] |= 1U << MEANS_CGROUP;
-        else
-            offer->why[groups[i].kind] = arena_text(&run->mem, str_of(host->why[groups[i].power]));
-    }
-    offer->means[LIMIT_MEMORY] |= 1U << MEANS_WATCH;
-    offer->means[LIMIT_PIDS] |= 1U << MEANS_RLIMIT;
-    offer->means[LIMIT_CPU] |= 1U << MEANS_AFFINITY;
-    offer->means[LIMIT_DISK] = 1U << MEANS_WATCH;
-    offer->means[LIMIT_INODES] = 1U << MEANS_WATCH;
-    offer->means[LIMIT_WALL] = 1U << MEANS_RELAY;
-    offer->means[LIMIT_OUTPUT] = 1U << MEANS_RELAY;
-    offer->processors = sched_getaffinity(0, sizeof set, &set) == 0 ? (unsigned)CPU_COUNT(&set) : 1;
-    return 0;
-}
-
-static int offer(struct execute *execute, struct run *run, struct err *err)
-{
-    char path[RUN_DIR_BYTES];
-
-    if (offer_ids(run, err) < 0 || offer_walls(run, err) < 0 || offer_limits(execute, run, err) < 0)
-        return -1;
-    return program_beside("box", path, sizeof path, err);
-}
 
 /* ---- the sandbox of this process ---- */
 
@@ -522,7 +404,7 @@ static void drop(struct execute *execute, struct run *run)
 
 const struct backend backend_local = {
     .name = "local",
-    .offer = offer,
+    .offer = local_offer,
     .begin = begin,
     .park = park,
     .release = release,

@@ -51,6 +51,9 @@ struct local {
 struct local *local_new(void);
 /* From here on a signal is something to read, not something that ends us. */
 
+/* local-offer.c */
+int local_offer(struct execute *execute, struct run *run, struct err *err) MUST_CHECK;
+
 /* local-runs.c: the folder of a run, under a lock that ends with its last process. */
 int run_dir_make(struct execute *execute, struct run *run, struct local *local,
                  struct err *err) MUST_CHECK;

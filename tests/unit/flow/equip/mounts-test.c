@@ -35,8 +35,12 @@ static void leave_place(const struct place *place)
     CHECK_INT(system(command), 0); /* NOLINT: our own fixed name */
 }
 
+static struct plan_memory *memory;
+
 static void set_up(struct run *run)
 {
+    if (!memory)
+        memory = plan_memory_new();
     run_init(run);
     run->verdict.kind = VERDICT_ALLOW;
     run->plan.image = "host";
@@ -63,7 +67,7 @@ static void check_mount(const struct place *place, const char *source, const cha
     set_up(&run);
     run.action.mounts = &ask;
     run.action.mount_n = 1;
-    CHECK_INT(plan_mounts(place->state, NULL, &run, &err), 0);
+    CHECK_INT(plan_mounts(memory, place->state, NULL, &run, &err), 0);
     if (*said == '\0') {
         CHECK_INT(run.verdict.kind, VERDICT_ALLOW);
     } else {
@@ -180,7 +184,7 @@ TEST(what_was_validated_is_what_is_kept)
     set_up(&run);
     run.action.mounts = &ask;
     run.action.mount_n = 1;
-    CHECK_INT(plan_mounts(place.state, NULL, &run, &err), 0);
+    CHECK_INT(plan_mounts(memory, place.state, NULL, &run, &err), 0);
     CHECK_TEXT(run.plan.workdir, "/workspace");
     for (size_t i = 0; i < run.plan.mount_n; i++) {
         const struct plan_mount *mount = &run.plan.mounts[i];
@@ -223,7 +227,7 @@ TEST(working_directories)
 
         set_up(&run);
         run.action.workdir = cases[i].workdir;
-        CHECK_INT(plan_mounts(place.state, NULL, &run, &err), 0);
+        CHECK_INT(plan_mounts(memory, place.state, NULL, &run, &err), 0);
         CHECK_INT(run.verdict.kind, cases[i].planned ? VERDICT_ALLOW : VERDICT_DENY);
         if (cases[i].planned)
             CHECK_TEXT(run.plan.workdir, cases[i].planned);
