@@ -163,8 +163,13 @@ static int claim(struct execute *execute, const char *folder, struct run *run,
     char lock[RUN_DIR_BYTES + 16];
 
     (void)snprintf(runs, sizeof runs, "%s/%s", execute->state_dir, folder);
-    if (mkdir(runs, 0700) < 0 && errno != EEXIST)
+    /* What one-shot runs leave behind is little, and gone at once. */
+    if (strcmp(folder, "boxes") == 0) {
+        if (dir_make_apart(AT_FDCWD, runs, err) < 0)
+            return -1;
+    } else if (mkdir(runs, 0700) < 0 && errno != EEXIST) {
         return err_os(err, "creating %s", runs);
+    }
     (void)snprintf(dir, RUN_DIR_BYTES, "%s/%s", runs, run->id);
     (void)snprintf(lock, sizeof lock, "%s.lock", dir);
     if (strcmp(folder, "runs") == 0 && has_lock(execute, run)) {

@@ -21,10 +21,9 @@
 static int open_content(struct image_store *store, struct err *err)
 {
     struct stat st;
-    bool is_new = mkdirat(store->dir_fd, "content", 0700) == 0;
 
-    if (!is_new && errno != EEXIST)
-        return err_os(err, "creating %s/content", store->dir);
+    if (dir_make_apart(store->dir_fd, "content", err) < 0)
+        return err_in(err, "%s", store->dir);
     store->content_fd =
         openat(store->dir_fd, "content", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (store->content_fd < 0 || fstat(store->content_fd, &st) < 0)

@@ -22,8 +22,8 @@ int snapshot_store_open(const char *state_dir, struct snapshot_store **out, stru
         store->dir = NULL;
         return err_os(err, "naming the store of snapshots");
     }
-    if (mkdir(store->dir, 0700) < 0 && errno != EEXIST)
-        return err_os(err, "creating %s", store->dir);
+    if (dir_make_apart(AT_FDCWD, store->dir, err) < 0)
+        return -1;
     store->dir_fd = open(store->dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (store->dir_fd < 0)
         return err_os(err, "opening %s", store->dir);

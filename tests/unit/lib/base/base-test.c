@@ -7,8 +7,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/fs.h>
+#include <linux/magic.h>
 #include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 
 TEST(buffer_stops_at_its_ceiling_and_keeps_what_it_had)
 {
@@ -166,6 +171,31 @@ TEST(a_tree_is_removed_without_leaving_it)
     CHECK_INT(access(path, F_OK), -1);
     (void)snprintf(path, sizeof path, "%s/kept", root);
     CHECK_INT(access(path, F_OK), 0);
+    CHECK_INT(dir_remove(AT_FDCWD, root, &err), 0);
+}
+
+TEST(folders_that_have_nothing_to_do_with_each_other_are_laid_apart)
+{
+    char root[] = "/tmp/brig-base-XXXXXX";
+    char path[128];
+    struct statfs fs;
+    struct err err;
+    int flags = 0;
+
+    if (!mkdtemp(root))
+        test_skip("no temporary folder");
+    (void)snprintf(path, sizeof path, "%s/none/boxes", root);
+    CHECK_INT(dir_make_apart(AT_FDCWD, path, &err), -1);
+    CHECK(strstr(err.text, "creating ") == err.text);
+    (void)snprintf(path, sizeof path, "%s/boxes", root);
+    CHECK_INT(dir_make_apart(AT_FDCWD, path, &err), 0);
+    CHECK_INT(dir_make_apart(AT_FDCWD, path, &err), 0); /* there already */
+    if (statfs(path, &fs) == 0 && fs.f_type == EXT4_SUPER_MAGIC) {
+        AUTO_FD int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+        CHECK_INT(ioctl(fd, FS_IOC_GETFLAGS, &flags), 0);
+        CHECK(flags & FS_TOPDIR_FL);
+    }
     CHECK_INT(dir_remove(AT_FDCWD, root, &err), 0);
 }
 
