@@ -16,6 +16,8 @@
 
 #define STILL_WAIT_MS 2000
 #define STILL_PAUSE_MS 1
+#define ENDING_WAIT_MS 25
+#define ENDING_PAUSE_MS 1
 #define HOLD_MAX_US (15ULL * 60 * 1000000)
 #define REMOVE_WAIT_MS 2000
 
@@ -94,10 +96,22 @@ void hold_end(const struct hold *hold)
         (void)close(TAKE_FD(hold->life->hold_fd));
 }
 
+/* Whoever served a command says that it has ended a moment before it ends itself; held still, it
+ * would be there for good. */
+static void wait_for_the_ending(const struct hold *hold)
+{
+    uint64_t deadline_us = clock_us() + ENDING_WAIT_MS * 1000U;
+
+    while (!hold->life->paused && watch_count(hold->watch) > 1 && clock_us() < deadline_us)
+        (void)poll(NULL, 0, ENDING_PAUSE_MS);
+}
+
 int yield_begin(const struct hold *hold, bool whoever_lives, struct err *err)
 {
     uint64_t processes;
 
+    if (!whoever_lives)
+        wait_for_the_ending(hold);
     if (hold_begin(hold, err) < 0)
         return -1;
     processes = watch_count(hold->watch);

@@ -220,7 +220,7 @@ static int pause_ms(const struct outer *outer)
 {
     uint64_t left_ms;
 
-    if (!outer->released || outer->watch.processes > 1)
+    if (!outer->released || outer->watch.processes > 1 || outer->watch.disk_left)
         return WATCH_PAUSE_MS;
     left_ms = life_left_ms(&outer->life);
     return left_ms < IDLE_PAUSE_MS ? (int)left_ms + 1 : IDLE_PAUSE_MS;
@@ -298,7 +298,8 @@ static void supervise(struct outer *outer)
                  ((n > 0 && polled[4].revents) || clock_us() >= outer->life.hold_until_us))
             hold_end(&hold);
         woken = n != 0 && outer->box->plan->control_fd < 0 && clock_us() < next_us;
-        if (!woken) {
+        if (!woken &&
+            outer->life.heir_fd < 0) { /* what is left to another one is that one's to watch */
             look_after(outer);
             next_us = clock_us() + WATCH_PAUSE_MS * 1000U;
         }

@@ -21,6 +21,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,6 +30,7 @@
 #include <sys/statfs.h>
 
 #define DISK_PAUSE_US 100000U
+#define ENTRIES_BETWEEN_ORDERS 64U
 #define OPEN_FILES_MAX 20000U
 #define TREE_DEPTH_MAX 256U
 
@@ -229,8 +231,20 @@ struct tree {
     uint64_t bytes;
     uint64_t entries;
     uint64_t entries_max;
+    int orders_fd; /* somebody who waits there comes first; or -1 */
     bool too_deep;
+    bool left; /* not measured to the end, for that */
 };
+
+static bool goes_on(struct tree *tree)
+{
+    struct pollfd polled = {.fd = tree->orders_fd, .events = POLLIN};
+
+    if (tree->orders_fd >= 0 &&
+        tree->entries % ENTRIES_BETWEEN_ORDERS == ENTRIES_BETWEEN_ORDERS - 1)
+        tree->left |= poll(&polled, 1, 0) > 0;
+    return !tree->left && tree->entries <= tree->entries_max;
+}
 
 /* A folder its owner took his own rights from is opened for as long as we look. We are the same
  * user, or root who needs no rights. */
@@ -278,7 +292,7 @@ static void measure_tree(int dir_fd, const char *name, unsigned depth, struct tr
     dir = unlock_folder(dir_fd, name, unlocked, &mode);
     if (!dir)
         return;
-    while (tree->entries <= tree->entries_max && (entry = readdir(dir)) != NULL) {
+    while (goes_on(tree) && (entry = readdir(dir)) != NULL) {
         struct stat st;
 
         if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0 ||
@@ -300,10 +314,15 @@ static void measure_tree(int dir_fd, const char *name, unsigned depth, struct tr
 static enum reason look_at_disk(struct watch *watch, const struct census *census)
 {
     const struct box_plan *plan = watch->plan;
-    struct tree tree = {.entries_max = plan->watch_inodes ? plan->watch_inodes : UINT64_MAX};
+    /* An order cuts one look short, never two in a row. */
+    struct tree tree = {.entries_max = plan->watch_inodes ? plan->watch_inodes : UINT64_MAX,
+                        .orders_fd = watch->disk_left ? -1 : plan->control_fd};
     uint64_t began_us = clock_us();
 
     measure_tree(AT_FDCWD, plan_text(plan, plan->run_dir), 0, &tree);
+    watch->disk_left = tree.left;
+    if (tree.left)
+        return REASON_NONE;
     /* Never spend more than a fifth of one processor on looking. */
     watch->next_disk_us = clock_us() + DISK_PAUSE_US + 4 * (clock_us() - began_us);
     watch->disk_bytes = tree.bytes + census->held.disk_bytes;

@@ -135,6 +135,7 @@ struct watch {
     uint64_t processes;
     uint64_t disk_bytes;
     uint64_t next_disk_us;
+    bool disk_left; /* the last look at the disk was cut short: look again soon */
     bool pids_reached;
 };
 enum reason watch_look(struct watch *watch);
