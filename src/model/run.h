@@ -116,6 +116,7 @@ struct action {
     bool allow_protected;         /* files that host tools run by themselves may be changed */
     const struct words *held;     /* the protected places it was made with; NULL: find them */
     enum network_ask network;
+    bool sockets_none; /* asked for; a profile can ask, too */
     enum stdin_kind stdin_kind;
     bool tty;
     struct limits limits; /* what flags asked for; value 0: not asked */

@@ -36,6 +36,36 @@ no_pairs() {
     no_pairs
 }
 
+@test "--sockets none is the same wall" {
+    run -0 box --sockets none -- /mnt/attack/sockets families
+    refuses 'EACCES|EAFNOSUPPORT'
+    flag=$(receipts 'last | .posture.sandbox_spec_hash')
+    run -0 box --profile profile.yaml -- true
+    [ "$flag" = "$(receipts 'last | .posture.sandbox_spec_hash')" ]
+    run -0 box -- true
+    [ "$flag" != "$(receipts 'last | .posture.sandbox_spec_hash')" ]
+    run "$BRIG" sandbox exec --sockets all -- true
+    status_is 64
+    says none
+}
+
+@test "a kept sandbox made with --sockets none stays so" {
+    id=$("$BRIG" sandbox create --sockets none --mount "$ATTACK:/mnt/attack:ro" --json | jq -r .sandbox_id)
+    run -0 "$BRIG" sandbox exec --quiet "$id" -- /mnt/attack/sockets families
+    refuses 'EACCES|EAFNOSUPPORT'
+    run -0 "$BRIG" sandbox explain "$id"
+    says "none (--sockets none)"
+    says "drift      none"
+    run "$BRIG" sandbox exec --sockets none "$id" -- true
+    status_is 64
+    says "belongs to the sandbox"
+    run -0 "$BRIG" sandbox recreate "$id" --json
+    id=$(jq -r .sandbox_id <<<"$output")
+    run -0 "$BRIG" sandbox exec --quiet "$id" -- /mnt/attack/sockets families
+    refuses 'EACCES|EAFNOSUPPORT'
+    run -0 "$BRIG" sandbox destroy "$id"
+}
+
 @test "what works without sockets works" {
     run -0 box --profile profile.yaml -- sh -c 'echo a | cat; ls /proc/self/fd | wc -l; sleep 0 & wait; hostname'
     says sandbox

@@ -268,6 +268,8 @@ static int hash_request(struct run *run, struct err *err)
     json_put(root, "mounts", mounts_array(&mem, action));
     json_put_text(&mem, root, "network", action->network == NETWORK_POLICY ? "policy" : "none");
     json_put_bytes(&mem, root, "provider", str_of(action->provider));
+    if (action->sockets_none)
+        json_put_text(&mem, root, "sockets", "none");
     json_put_text(&mem, root, "stdin", action->stdin_kind == STDIN_STREAM ? "stream" : "empty");
     json_put_bool(&mem, root, "tty", action->tty);
     if (action->wall_ms)
@@ -355,6 +357,7 @@ int admit_run(const struct request *request, struct run *run, struct err *err)
     action->image = arena_text(&run->mem, str_of(request->image));
     action->workdir = request->workdir ? arena_text(&run->mem, str_of(request->workdir)) : NULL;
     action->network = request->network_policy ? NETWORK_POLICY : NETWORK_NONE;
+    action->sockets_none = request->sockets_none;
     action->stdin_kind = request->stdin_stream ? STDIN_STREAM : STDIN_EMPTY;
     action->tty = request->tty;
     if (copy_words(&run->mem, request->argv, ARGV_WORDS_MAX, ARGV_BYTES_MAX, "arguments",

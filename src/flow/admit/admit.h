@@ -36,6 +36,7 @@ struct request {
     struct words held; /* protected places of one that stands; v NULL: they are to be found */
     const char *workdir;
     bool network_policy;
+    bool sockets_none;
     bool stdin_stream;
     bool tty;
     uint64_t limits[LIMIT_COUNT]; /* 0: not asked for */

@@ -3,7 +3,7 @@
 /* What a kept sandbox was made from, as canonical JSON:
  *
  *     made      base, image, env, mounts, workspace, workdir, limits, provider, network, policy,
- *               profile, allow_protected: what it is
+ *               profile, allow_protected, sockets_none: what it is
  *     protected what is read-only or held in place below its writable mounts
  *     id, created_at, principal, tenant, name, labels, scope, lifetime: whose and for how long
  *     config_hash, policy_hash, image_digest, preimage_hash: what it was planned to be
@@ -65,6 +65,8 @@ static int made_object(struct arena *mem, const struct request *request, const s
     json_put_text(mem, made, "provider", request->provider);
     if (request->allow_protected)
         json_put_bool(mem, made, "allow_protected", true);
+    if (request->sockets_none)
+        json_put_bool(mem, made, "sockets_none", true);
     if (request->workdir)
         json_put_text(mem, made, "workdir", request->workdir);
     if (request->workspace)
@@ -156,11 +158,17 @@ static uint64_t take_number(const struct json *object, const char *key)
     return json_is_int(json_get(object, key), &value) && value > 0 ? (uint64_t)value : 0;
 }
 
+static bool take_flag(const struct json *object, const char *key)
+{
+    bool flag = false;
+
+    return json_is_bool(json_get(object, key), &flag) && flag;
+}
+
 static void take_request(struct arena *mem, const struct json *root, struct request *out)
 {
     const struct json *made = json_get(root, "made");
     const struct json *life = json_get(root, "lifetime");
-    bool network = false;
 
     *out = (struct request){
         .name = take_text(mem, root, "name"),
@@ -182,9 +190,9 @@ static void take_request(struct arena *mem, const struct json *root, struct requ
     out->lifetime = (struct lifetime){.ttl_ms = take_number(life, "ttl_ms"),
                                       .idle_ms = take_number(life, "idle_ms"),
                                       .max_ms = take_number(life, "max_ms")};
-    out->allow_protected = json_is_bool(json_get(made, "allow_protected"), &network) && network;
-    network = false;
-    out->network_policy = json_is_bool(json_get(made, "network_policy"), &network) && network;
+    out->allow_protected = take_flag(made, "allow_protected");
+    out->network_policy = take_flag(made, "network_policy");
+    out->sockets_none = take_flag(made, "sockets_none");
     for (enum limit_kind kind = 0; kind < LIMIT_COUNT; kind++)
         out->limits[kind] = take_number(json_get(made, "limits"), limit_name(kind));
 }

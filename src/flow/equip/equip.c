@@ -110,7 +110,7 @@ static void plan_identity(struct equip *equip, struct run *run)
     plan->provider_version_pin = equip->profile.provider_version;
     plan->image_digest_pin = equip->profile.image_digest;
     plan->demand_observed = equip->profile.demand_observed;
-    plan->sockets_none = equip->profile.sockets_none;
+    plan->sockets_none = run->action.sockets_none || equip->profile.sockets_none;
     plan->allow_protected = run->action.allow_protected || equip->profile.allow_protected;
 }
 

@@ -28,6 +28,10 @@
      .help = "below what may be written, let it change files that tools of this machine run by " \
              "themselves: git hooks and config, editor tasks, shell files"}
 
+#define OPTION_SOCKETS \
+    {"--sockets", "WHICH", VALUE_CHOICE, .values = "none", \
+     .help = "none: its commands can make no socket of any kind, not even to each other"}
+
 static const struct cli_option exec_options[] = {
     {"--provider", "P", VALUE_TEXT, .values = PROVIDERS,
      .help = "where to run it: local or mock (default: local)"},
@@ -48,6 +52,7 @@ static const struct cli_option exec_options[] = {
     {"--network", "MODE", VALUE_CHOICE, .values = "none policy",
      .help = "none, or policy, which is refused as long as network rules cannot be enforced "
              "(default: none)"},
+    OPTION_SOCKETS,
     {"--tty", .help = "give the command a terminal"},
     {"--no-pool", .help = "build the sandbox, even if a prepared one is there"},
     {"--keep", .help = "in a kept sandbox: leave running what it started in the background"},
@@ -88,6 +93,7 @@ static const struct cli_option create_options[] = {
      .help = "show a file or directory of this machine inside, read-only unless rw"},
     {"--workdir", "DIR", VALUE_TEXT,
      .help = "directory inside its commands start in"},
+    OPTION_SOCKETS,
     {"--no-pool", .help = "build the sandbox, even if a prepared one is there"},
     OPTION_JSON,
     OPTIONS_END,
@@ -106,6 +112,7 @@ static const struct cli_option pool_fill_options[] = {
     OPTIONS_LIMITS,
     {"--mount", "SRC:DST[:ro|rw]", VALUE_TEXT, .repeatable = true,
      .help = "show a file or directory of this machine inside, read-only unless rw"},
+    OPTION_SOCKETS,
     OPTION_JSON,
     OPTIONS_END,
 };
@@ -172,6 +179,7 @@ static const struct cli_option preflight_options[] = {
      .help = "policy the sandbox would be planned under"},
     OPTIONS_LIMITS,
     OPTIONS_WORKSPACE,
+    OPTION_SOCKETS,
     OPTION_JSON,
     OPTIONS_END,
 };

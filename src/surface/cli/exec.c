@@ -31,10 +31,20 @@ void terminal_restore(const struct raw_terminal *terminal)
  * one that ends with its command. */
 static int check_flags(const struct invocation *inv, struct err *err)
 {
-    static const char *const of_sandbox[] = {
-        "--provider", "--profile",   "--image",          "--policy", "--cpu",
-        "--memory",   "--pids",      "--disk",           "--inodes", "--mount",
-        "--network",  "--workspace", "--allow-protected"};
+    static const char *const of_sandbox[] = {"--provider",
+                                             "--profile",
+                                             "--image",
+                                             "--policy",
+                                             "--cpu",
+                                             "--memory",
+                                             "--pids",
+                                             "--disk",
+                                             "--inodes",
+                                             "--mount",
+                                             "--network",
+                                             "--workspace",
+                                             "--allow-protected",
+                                             "--sockets"};
 
     for (size_t i = 0; inv->subject && i < inv->value_n; i++)
         for (size_t j = 0; j < COUNT(of_sandbox); j++)

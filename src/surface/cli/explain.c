@@ -202,7 +202,9 @@ static void print_explanation(struct invocation *inv, const struct explanation *
     print_limits(inv, e->run);
     (void)fprintf(inv->out, "%-10s none\n", "egress");
     (void)fprintf(inv->out, "%-10s %s\n", "sockets",
-                  e->run->plan.sockets_none ? "none (the profile's sockets: none)" : "any");
+                  !e->run->plan.sockets_none       ? "any"
+                  : e->config.request.sockets_none ? "none (--sockets none)"
+                                                   : "none (the profile's sockets: none)");
     (void)fprintf(inv->out, "%-10s %s, %s\n", "policy",
                   request->policy_text ? "kept with it" : "built in: run anything, no network",
                   e->config.policy_hash);

@@ -74,6 +74,7 @@ static void fill_request(struct invocation *inv, struct sandbox_call *call)
     if (has_option(inv, "--mount"))
         request->mounts = option_words(inv, "--mount");
     request->network_policy = strcmp(text_or(inv, "--network", "none"), "policy") == 0;
+    request->sockets_none = strcmp(text_or(inv, "--sockets", ""), "none") == 0;
     request->tty = has_option(inv, "--tty") && option_flag(inv, "--tty");
     request->no_pool = has_option(inv, "--no-pool") && option_flag(inv, "--no-pool");
     for (size_t i = 0; i < COUNT(limit_options); i++)
