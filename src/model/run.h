@@ -108,6 +108,7 @@ struct action {
     const char *image; /* "host"; IMAGE_…: the one it is about, or "" when it is not known yet */
     struct words argv; /* exactly what runs */
     struct words env;  /* "K=V", sorted, only what was asked for */
+    const char *user;  /* "USER[:GROUP]", names or numbers; NULL: not said */
     const char *workdir; /* inside; NULL: the default */
     const struct mount_ask *mounts;
     size_t mount_n;
@@ -218,8 +219,10 @@ struct plan {
     struct limits limits;
     struct rlimit_fact rlimits[RLIMITS_MAX];
     size_t rlimit_n;
-    uint32_t inside_uid;
+    uint32_t inside_uid; /* whom the command is inside, */
     uint32_t inside_gid;
+    const char *user_name; /* and what it is called there */
+    const char *home;
     bool demand_observed; /* what a provider merely claims is not enough */
     bool allow_protected; /* by the action or by the profile */
     bool sockets_none;    /* the command can make no socket */
@@ -231,6 +234,13 @@ struct plan {
     const char *mirror_source; /* CREATE with a mirror: the folder that was validated */
     int mirror_fd;             /* and itself; -1: none */
 };
+
+/* User and group 1000 unless somebody says otherwise. */
+#define INSIDE_ID 1000U
+static inline bool plan_is_usual_user(const struct plan *plan)
+{
+    return plan->inside_uid == INSIDE_ID && plan->inside_gid == INSIDE_ID;
+}
 
 /* ---- posture: planned by equip, observed by the provider ---- */
 

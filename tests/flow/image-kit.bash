@@ -4,7 +4,8 @@
 #     layer_tar FOLDER TAR            a layer from a folder
 #     layout_new LAYOUT               an empty OCI layout
 #     layout_add LAYOUT TAR [gzip|zstd|none]
-#     layout_finish LAYOUT [NAME]     configuration, manifest, index; prints the manifest's digest
+#     layout_finish LAYOUT [NAME]     configuration, manifest, index; prints the manifest's digest.
+#                                     USER is $IMAGE_USER, 1000 unless that is set
 #     push LAYOUT HOST:PORT NAME TAG  to a registry, with curl
 #     busybox_layout LAYOUT [NAME]    all of it, with two layers
 
@@ -52,9 +53,9 @@ host_architecture() {
 
 layout_finish() {
     local config manifest size
-    jq -nc --slurpfile ids "$1.ids" --arg arch "$(host_architecture)" '{
+    jq -nc --slurpfile ids "$1.ids" --arg arch "$(host_architecture)" --arg user "${IMAGE_USER-1000}" '{
         architecture: $arch, os: "linux",
-        config: {Env: ["PATH=/bin", "GREETING=hello"], WorkingDir: "/work", User: "1000", Cmd: ["/bin/sh"]},
+        config: {Env: ["PATH=/bin", "GREETING=hello"], WorkingDir: "/work", User: $user, Cmd: ["/bin/sh"]},
         rootfs: {type: "layers", diff_ids: $ids[0]}}' >"$1.json"
     config=$(blob_in "$1" "$1.json")
     size=$(stat -c %s "$1.json")

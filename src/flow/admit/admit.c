@@ -272,6 +272,8 @@ static int hash_request(struct run *run, struct err *err)
         json_put_text(&mem, root, "sockets", "none");
     json_put_text(&mem, root, "stdin", action->stdin_kind == STDIN_STREAM ? "stream" : "empty");
     json_put_bool(&mem, root, "tty", action->tty);
+    if (action->user)
+        json_put_bytes(&mem, root, "user", str_of(action->user));
     if (action->wall_ms)
         json_put_int(&mem, root, "wall_ms", (int64_t)action->wall_ms);
     if (action->workspace == WORKSPACE_NONE)
@@ -344,6 +346,18 @@ int admit_change(const struct request *request, struct run *run, struct err *err
     return 0;
 }
 
+/* Names are looked up by equip, in the image. */
+static int check_user(const char *text, struct err *err)
+{
+    struct str group = str_of(text);
+    struct str user = str_cut(&group, ':');
+
+    if (user.n == 0 || strlen(text) > USER_BYTES_MAX || memchr(group.p, ':', group.n) ||
+        !str_is_utf8(str_of(text)) || text[strlen(text) - 1] == ':')
+        return err_set(err, ERR_INVALID, "--user \"%.100s\": write USER or USER:GROUP", text);
+    return 0;
+}
+
 int admit_run(const struct request *request, struct run *run, struct err *err)
 {
     struct action *action = &run->action;
@@ -352,10 +366,13 @@ int admit_run(const struct request *request, struct run *run, struct err *err)
         return err_set(err, ERR_INVALID, "there is no command; write it behind --");
     if (admit_identity(request, run, err) < 0)
         return -1;
+    if (request->user && check_user(request->user, err) < 0)
+        return -1;
     if (request->workdir && strlen(request->workdir) >= PATH_BYTES_MAX)
         return err_set(err, ERR_LIMIT, "a working directory of more than %d bytes", PATH_BYTES_MAX);
     action->image = arena_text(&run->mem, str_of(request->image));
     action->workdir = request->workdir ? arena_text(&run->mem, str_of(request->workdir)) : NULL;
+    action->user = request->user ? arena_text(&run->mem, str_of(request->user)) : NULL;
     action->network = request->network_policy ? NETWORK_POLICY : NETWORK_NONE;
     action->sockets_none = request->sockets_none;
     action->stdin_kind = request->stdin_stream ? STDIN_STREAM : STDIN_EMPTY;

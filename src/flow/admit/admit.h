@@ -34,6 +34,7 @@ struct request {
     const char *workspace; /* "DIR", "DIR:ro", "DIR:rw", "DIR:none", "DIR:mirror", or NULL */
     bool allow_protected;
     struct words held; /* protected places of one that stands; v NULL: they are to be found */
+    const char *user;  /* "USER[:GROUP]", names or numbers; NULL: the policy's or the image's */
     const char *workdir;
     bool network_policy;
     bool sockets_none;
@@ -72,6 +73,7 @@ struct config {
     const char *config_hash;
     const char *policy_hash;
     const char *image_digest;
+    const char *inside_user;   /* "UID:GID"; NULL: made by a Brig that did not write it down */
     const char *preimage_hash; /* of the posture it was planned with */
 };
 int config_read(struct arena *mem, struct str text, struct config *out, struct err *err) MUST_CHECK;

@@ -3,10 +3,10 @@
 /* What a kept sandbox was made from, as canonical JSON:
  *
  *     made      base, image, env, mounts, workspace, workdir, limits, provider, network, policy,
- *               profile, allow_protected, sockets_none: what it is
+ *               profile, allow_protected, sockets_none, user: what it is
  *     protected what is read-only or held in place below its writable mounts
  *     id, created_at, principal, tenant, name, labels, scope, lifetime: whose and for how long
- *     config_hash, policy_hash, image_digest, preimage_hash: what it was planned to be
+ *     config_hash, policy_hash, image_digest, inside_user, preimage_hash: what it was planned to be
  *
  *     base: the snapshot that lies below it now; made.base, if any, is the one it was made from
  *
@@ -67,6 +67,8 @@ static int made_object(struct arena *mem, const struct request *request, const s
         json_put_bool(mem, made, "allow_protected", true);
     if (request->sockets_none)
         json_put_bool(mem, made, "sockets_none", true);
+    if (request->user)
+        json_put_text(mem, made, "user", request->user);
     if (request->workdir)
         json_put_text(mem, made, "workdir", request->workdir);
     if (request->workspace)
@@ -111,6 +113,8 @@ int config_write(const struct request *request, const struct run *run, struct bu
     json_put_int(&mem, life, "idle_ms", (int64_t)request->lifetime.idle_ms);
     json_put_int(&mem, life, "max_ms", (int64_t)request->lifetime.max_ms);
     json_put_int(&mem, life, "ttl_ms", (int64_t)request->lifetime.ttl_ms);
+    json_put_text(&mem, root, "inside_user",
+                  arena_printf(&mem, "%u:%u", run->plan.inside_uid, run->plan.inside_gid));
     json_put(root, "lifetime", life);
     json_put(root, "made", made);
     json_put_text(&mem, root, "name", request->name ? request->name : "");
@@ -181,6 +185,7 @@ static void take_request(struct arena *mem, const struct json *root, struct requ
         .image = take_text(mem, made, "image"),
         .env = take_words(mem, made, "env"),
         .mounts = take_words(mem, made, "mounts"),
+        .user = take_text(mem, made, "user"),
         .workdir = take_text(mem, made, "workdir"),
         .workspace = take_text(mem, made, "workspace"),
         .held = take_words(mem, root, "protected"),
@@ -212,6 +217,7 @@ int config_read(struct arena *mem, struct str text, struct config *out, struct e
     config.policy_hash = take_text(mem, root, "policy_hash");
     config.image_digest = take_text(mem, root, "image_digest");
     config.preimage_hash = take_text(mem, root, "preimage_hash");
+    config.inside_user = take_text(mem, root, "inside_user");
     config.base = take_text(mem, root, "base");
     if (config.base && !*config.base)
         config.base = NULL;

@@ -9,7 +9,6 @@
 #include <string.h>
 
 #define HOSTNAME "sandbox"
-#define INSIDE_ID 1000U
 
 int equip_open(const char *state_dir, const char *profile_path, struct equip **out, struct err *err)
 {
@@ -75,10 +74,13 @@ int refuse(struct run *run, enum reason reason, const char *fmt, ...)
  * where they would steer the loader: those were refused by admit. */
 static void plan_environment(struct run *run)
 {
-    static const char *const base[] = {
-        "HOME=/home/sandbox", "LANG=C.UTF-8",
-        "LOGNAME=sandbox",    "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
-        "SHELL=/bin/sh",      "USER=sandbox",
+    const char *const base[] = {
+        arena_printf(&run->mem, "HOME=%s", run->plan.home),
+        "LANG=C.UTF-8",
+        arena_printf(&run->mem, "LOGNAME=%s", run->plan.user_name),
+        "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+        "SHELL=/bin/sh",
+        arena_printf(&run->mem, "USER=%s", run->plan.user_name),
     };
     const struct words *asked = &run->action.env;
     const char **env = arena_array(&run->mem, const char *, COUNT(base) + asked->n + 1);
@@ -100,13 +102,10 @@ static void plan_environment(struct run *run)
 
 static void plan_identity(struct equip *equip, struct run *run)
 {
-    const struct demand *demand = &run->demand;
     struct plan *plan = &run->plan;
 
     plan->image = run->action.image;
     plan->hostname = HOSTNAME;
-    plan->inside_uid = demand->run_as_uid ? demand->run_as_uid : INSIDE_ID;
-    plan->inside_gid = demand->run_as_gid ? demand->run_as_gid : INSIDE_ID;
     plan->provider_version_pin = equip->profile.provider_version;
     plan->image_digest_pin = equip->profile.image_digest;
     plan->demand_observed = equip->profile.demand_observed;
@@ -125,23 +124,33 @@ static int refuse_unenforceable(struct run *run)
     return 0;
 }
 
-/* The file system: the image or the host, what was asked for on top, and who may do what. */
+/* Who runs where: the image or the host, the user in it, what was asked for on top, and who may do
+ * what. */
 static int plan_root(struct equip *equip, struct run *run, struct err *err)
 {
     struct image image;
     bool host = is_host_image(run);
 
-    if (!host) {
-        if (image_open(equip->state_dir, run, &image, err) < 0)
-            return refuse(run,
-                          err->code == ERR_INTEGRITY ? REASON_PREFLIGHT_IMAGE_DIGEST
-                                                     : REASON_PLAN_INVALID,
-                          "%s", err->text);
+    if (!host && image_open(equip->state_dir, run, &image, err) < 0)
+        return refuse(
+            run, err->code == ERR_INTEGRITY ? REASON_PREFLIGHT_IMAGE_DIGEST : REASON_PLAN_INVALID,
+            "%s", err->text);
+    if (plan_user(host ? NULL : &image, run) < 0 || is_refused(run))
+        return 0;
+    plan_environment(run);
+    if (!host)
         image_environment(run, &image);
-    }
     if (plan_mounts(equip->memory, equip->state_dir, host ? NULL : &image, run, err) < 0)
         return -1;
     return is_refused(run) ? 0 : plan_paths(run, err);
+}
+
+static int plan_nothing(struct run *run)
+{
+    if (plan_user(NULL, run) < 0 || is_refused(run))
+        return 0;
+    plan_environment(run);
+    return 0;
 }
 
 int equip_plan(struct equip *equip, struct run *run, struct err *err)
@@ -149,14 +158,14 @@ int equip_plan(struct equip *equip, struct run *run, struct err *err)
     char digest[MODEL_HASH_BYTES];
 
     plan_identity(equip, run);
-    plan_environment(run);
     if (refuse_unenforceable(run) < 0 || is_refused(run))
         return 0;
     if (plan_limits(&equip->profile, run, err) < 0)
         return -1;
     if (is_refused(run))
         return 0;
-    if (!run->offer.runs_nothing && (plan_root(equip, run, err) < 0 || is_refused(run)))
+    if ((run->offer.runs_nothing ? plan_nothing(run) : plan_root(equip, run, err)) < 0 ||
+        is_refused(run))
         return is_refused(run) ? 0 : -1;
     if (image_digest(equip->memory, equip->state_dir, run, digest, err) < 0)
         return -1;

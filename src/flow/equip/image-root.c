@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /* An OCI image as the root: its layers below a writable one, with the private /proc, /dev and
- * /run every sandbox has on top. Inside everything belongs to the sandbox's user; what the image
- * says of users is not honoured (docs/sandboxes.md). */
+ * /run every sandbox has on top. Inside everything belongs to the sandbox's user, who is whom the
+ * image names (plan-user.c). */
 
 #include "flow/equip/parts.h"
 

@@ -44,6 +44,9 @@ int profile_parse(struct arena *mem, struct str text, struct profile *out, struc
 int profile_open(struct arena *mem, const char *path, struct profile *out,
                  struct err *err) MUST_CHECK;
 
+/* plan-user.c: whom the command is inside. image is NULL for the host root. */
+int plan_user(const struct image *image, struct run *run) MUST_CHECK;
+
 /* plan-limits.c */
 int plan_limits(const struct profile *profile, struct run *run, struct err *err) MUST_CHECK;
 

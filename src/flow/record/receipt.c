@@ -349,6 +349,10 @@ static void put_enforcement(struct arena *mem, const struct run *run, struct jso
         json_put(json, "limits", limits);
     if (run->plan.allow_protected)
         json_put_bool(mem, json, "allow_protected", true);
+    if (run->plan.inside_uid && !plan_is_usual_user(&run->plan)) {
+        json_put_int(mem, json, "inside_gid", run->plan.inside_gid);
+        json_put_int(mem, json, "inside_uid", run->plan.inside_uid);
+    }
 }
 
 static const char *kind_of(enum verdict_kind verdict, enum receipt_role role)

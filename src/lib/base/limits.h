@@ -37,6 +37,7 @@
 #define ARGV_BYTES_MAX (2 * MIB)
 #define ENV_WORDS_MAX 1024
 #define ENV_BYTES_MAX (1 * MIB)
+#define USER_BYTES_MAX 128
 #define PATH_BYTES_MAX 4096
 #define MOUNTS_MAX 64
 
@@ -79,6 +80,7 @@
 #define IMAGE_XATTR_MAX (64 * KIB)   /* of one entry */
 #define IMAGE_RECORD_MAX (128 * KIB) /* one message between our programs carries it */
 #define IMAGE_EVENT_MAX (160 * KIB)
+#define IMAGE_ACCOUNTS_MAX (1 * MIB) /* its /etc/passwd or /etc/group */
 #define IMAGE_NAMES_MAX (1 * MIB)
 #define IMAGE_STORE_MAX 4096 /* images, and names */
 #define IMAGE_REQUEST_MAX (4 * MIB)

@@ -102,6 +102,24 @@ int image_find(const struct image_store *store, struct arena *mem, const char *n
 int image_list(const struct image_store *store, struct arena *mem, struct image **out, size_t *n,
                struct err *err) MUST_CHECK;
 
+/* ---- accounts: who an image says it runs as ---- */
+
+struct account {
+    struct str name; /* borrowed from the text, as is home */
+    struct str home;
+    uint32_t uid;
+    uint32_t gid;
+};
+
+/* A whole decimal number below 2^32 - 1, without leading zeros. */
+bool account_number(struct str text, uint32_t *out);
+/* The first user of this name, or of this number, in the text of a passwd file. */
+bool account_find(struct str passwd, struct str who, struct account *out);
+bool account_find_group(struct str groups, struct str who, uint32_t *out);
+/* "etc/passwd" or "etc/group" as the image's layers show it. ERR_NOT_FOUND: it has none. */
+int image_accounts(const struct image *image, const char *path, struct buf *out,
+                   struct err *err) MUST_CHECK;
+
 /* Whether the store still holds what was put there; cheap, for every run. The digests of manifest
  * and configuration are recomputed; each layer's folder is the one that was sealed, unchanged.
  * ERR_INTEGRITY says what differs. Changes deep inside a layer need image_verify(). */

@@ -28,6 +28,11 @@
      .help = "below what may be written, let it change files that tools of this machine run by " \
              "themselves: git hooks and config, editor tasks, shell files"}
 
+#define OPTION_USER \
+    {"--user", "USER[:GROUP]", VALUE_TEXT, \
+     .help = "who its commands are inside, a number or a name of the image; nobody is root " \
+             "(default: what the policy or the image says, else 1000)"}
+
 #define OPTION_SOCKETS \
     {"--sockets", "WHICH", VALUE_CHOICE, .values = "none", \
      .help = "none: its commands can make no socket of any kind, not even to each other"}
@@ -52,6 +57,7 @@ static const struct cli_option exec_options[] = {
     {"--network", "MODE", VALUE_CHOICE, .values = "none policy",
      .help = "none, or policy, which is refused as long as network rules cannot be enforced "
              "(default: none)"},
+    OPTION_USER,
     OPTION_SOCKETS,
     {"--tty", .help = "give the command a terminal"},
     {"--no-pool", .help = "build the sandbox, even if a prepared one is there"},
@@ -93,6 +99,7 @@ static const struct cli_option create_options[] = {
      .help = "show a file or directory of this machine inside, read-only unless rw"},
     {"--workdir", "DIR", VALUE_TEXT,
      .help = "directory inside its commands start in"},
+    OPTION_USER,
     OPTION_SOCKETS,
     {"--no-pool", .help = "build the sandbox, even if a prepared one is there"},
     OPTION_JSON,
@@ -112,6 +119,7 @@ static const struct cli_option pool_fill_options[] = {
     OPTIONS_LIMITS,
     {"--mount", "SRC:DST[:ro|rw]", VALUE_TEXT, .repeatable = true,
      .help = "show a file or directory of this machine inside, read-only unless rw"},
+    OPTION_USER,
     OPTION_SOCKETS,
     OPTION_JSON,
     OPTIONS_END,
@@ -179,6 +187,7 @@ static const struct cli_option preflight_options[] = {
      .help = "policy the sandbox would be planned under"},
     OPTIONS_LIMITS,
     OPTIONS_WORKSPACE,
+    OPTION_USER,
     OPTION_SOCKETS,
     OPTION_JSON,
     OPTIONS_END,

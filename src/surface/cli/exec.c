@@ -44,7 +44,8 @@ static int check_flags(const struct invocation *inv, struct err *err)
                                              "--network",
                                              "--workspace",
                                              "--allow-protected",
-                                             "--sockets"};
+                                             "--sockets",
+                                             "--user"};
 
     for (size_t i = 0; inv->subject && i < inv->value_n; i++)
         for (size_t j = 0; j < COUNT(of_sandbox); j++)

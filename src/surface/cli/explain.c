@@ -106,6 +106,29 @@ static struct json *protected_json(struct arena *mem, const struct run *run)
     return object;
 }
 
+/* Who wanted it so; the policy comes before the image, and contradicts nobody who asked. */
+static const char *user_origin(const struct explanation *e)
+{
+    const struct demand *demand = &e->run->demand;
+
+    if (e->config.request.user)
+        return "--user";
+    if (demand->run_as_uid || demand->run_as_gid)
+        return "the policy's process section";
+    return plan_is_usual_user(&e->run->plan) ? "the default" : "USER of the image";
+}
+
+static struct json *user_json(struct arena *mem, const struct explanation *e)
+{
+    struct json *object = json_object(mem);
+
+    json_put_int(mem, object, "gid", e->run->plan.inside_gid);
+    json_put_bytes(mem, object, "name", str_of(e->run->plan.user_name));
+    json_put_text(mem, object, "origin", user_origin(e));
+    json_put_int(mem, object, "uid", e->run->plan.inside_uid);
+    return object;
+}
+
 static struct json *explanation_json(struct arena *mem, const struct explanation *e)
 {
     const struct request *request = &e->config.request;
@@ -128,6 +151,7 @@ static struct json *explanation_json(struct arena *mem, const struct explanation
     json_put_text(mem, object, "image_digest", e->config.image_digest);
     json_put_text(mem, object, "config_hash", e->config.config_hash);
     json_put_bool(mem, object, "drift", e->drift);
+    json_put(object, "user", user_json(mem, e));
     json_put(object, "mounts", view_words(mem, request->mounts));
     json_put_text(mem, object, "workspace", request->workspace ? request->workspace : "");
     json_put(object, "protected", protected_json(mem, e->run));
@@ -195,6 +219,10 @@ static void print_explanation(struct invocation *inv, const struct explanation *
     (void)fprintf(inv->out, "%-10s %s%s\n", "ends", view_expiry(&inv->mem, e->state.left_ms),
                   request->lifetime.idle_ms ? ", or earlier when idle" : "");
     (void)fprintf(inv->out, "%-10s %s, %s\n", "image", request->image, e->config.image_digest);
+    (void)fprintf(inv->out, "%-10s ", "user");
+    print_escaped(inv->out, str_of(e->run->plan.user_name));
+    (void)fprintf(inv->out, " (%u:%u), from %s\n", e->run->plan.inside_uid, e->run->plan.inside_gid,
+                  user_origin(e));
     if (request->workspace)
         print_words(inv, "workspace", (struct words){&request->workspace, 1});
     print_words(inv, "mounts", request->mounts);

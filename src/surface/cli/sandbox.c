@@ -63,6 +63,7 @@ static void fill_request(struct invocation *inv, struct sandbox_call *call)
     request->tenant = TENANT;
     request->provider = text_or(inv, "--provider", profile_provider ? profile_provider : "local");
     request->image = text_or(inv, "--image", "host");
+    request->user = text_or(inv, "--user", NULL);
     request->workdir = text_or(inv, "--workdir", NULL);
     request->workspace = workspace_from(inv, text_or(inv, "--workspace", NULL));
     request->allow_protected =

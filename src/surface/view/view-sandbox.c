@@ -61,6 +61,8 @@ struct json *view_sandbox(struct arena *mem, const struct config *config,
     json_put(object, "mounts", view_words(mem, request->mounts));
     if (request->workspace)
         json_put_text(mem, object, "workspace", request->workspace);
+    if (config->inside_user)
+        json_put_text(mem, object, "user", config->inside_user);
     json_put_int(mem, object, "pid", state->pid);
     json_put_int(mem, object, "processes", (int64_t)state->processes);
     json_put_int(mem, object, "cpu_us", (int64_t)state->cpu_us);
