@@ -28,6 +28,10 @@
 //   schema1      a manifest of old
 //   flaky        each address answers only the third time: hangs up, then 503, then the answer
 //   broken       503, always
+//   wait         429 with Retry-After: 1 the first time each address is asked for
+//   wait-long    503 with Retry-After: an hour
+//   hold         layers are served once there is a file "go" beside the layout; each request and
+//                each answer is in the log ("begin", "end")
 import http from 'node:http';
 import https from 'node:https';
 import fs from 'node:fs';
@@ -37,6 +41,7 @@ const tls = process.argv[3]; // folder with key.pem and cert.pem: HTTPS instead
 const index = JSON.parse(fs.readFileSync(`${layout}/index.json`));
 const digest = index.manifests[0].digest;
 const blob = (d) => fs.readFileSync(`${layout}/blobs/sha256/${d.slice(7)}`);
+const config = JSON.parse(blob(digest)).config.digest;
 const manifestType = 'application/vnd.oci.image.manifest.v1+json';
 const arch = { x64: 'amd64', arm64: 'arm64' }[process.arch] ?? process.arch;
 const log = (line) => fs.appendFileSync(`${layout}/../requests`, line + '\n');
@@ -125,6 +130,17 @@ function layer(how, request, response) {
         response.on('drain', more);
         return more();
     }
+    case 'hold': {
+        if (wanted === config) break;
+        log('begin');
+        const timer = setInterval(() => {
+            if (!fs.existsSync(`${layout}/../go`)) return;
+            clearInterval(timer);
+            log('end');
+            response.end(bytes);
+        }, 20);
+        return response.on('close', () => clearInterval(timer));
+    }
     case 'wrong-bytes': return response.end(Buffer.alloc(bytes.length, 1));
     case 'twice': return response.writeHead(307, { Location: `http://127.0.0.1:${second}/blob/${wanted}` }).end();
     }
@@ -139,6 +155,12 @@ function answer(request, response) {
     if (match && match[1] === 'twice' && request.headers.authorization === undefined)
         return response.writeHead(401, { 'WWW-Authenticate': 'Basic realm="x"' }).end();
     if (match && match[1] === 'broken') return response.writeHead(503).end();
+    if (match && match[1] === 'wait-long') return response.writeHead(503, { 'Retry-After': '3600' }).end();
+    if (match && match[1] === 'wait' && !seen.has(request.url)) {
+        seen.set(request.url, Date.now());
+        return response.writeHead(429, { 'Retry-After': '1' }).end();
+    }
+    if (match && match[1] === 'wait') log(`waited ${Date.now() - seen.get(request.url)}`);
     if (match && match[1] === 'flaky') {
         seen.set(request.url, (seen.get(request.url) ?? 0) + 1);
         if (seen.get(request.url) === 1) return response.socket.destroy();

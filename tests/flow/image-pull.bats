@@ -177,6 +177,127 @@ CASES
     [ "$(grep -c /v2/broken/ "$WORK/requests")" -eq 4 ]
 }
 
+@test "a registry that says when to come back is not asked before" {
+    start_bad
+    run brig image pull "$bad/wait:latest" --json
+    status_is 0
+    json_is .image_digest "$digest"
+    [ "$(grep -c '^waited' "$WORK/requests")" -eq 4 ]
+    for ms in $(sed -n 's/^waited //p' "$WORK/requests"); do [ "$ms" -ge 1000 ]; done
+}
+
+@test "a registry that wants us to wait for an hour is not waited for" {
+    start_bad
+    run brig image pull "$bad/wait-long:latest"
+    status_is 75
+    says "the registry answers 503 for manifest: try again in 3600 s"
+    [ "$(grep -c /v2/wait-long/ "$WORK/requests")" -eq 1 ]
+    # Within the ceiling, but not within the time that was given.
+    run brig image pull "$bad/wait:latest" --timeout 1s
+    [ "$status" -ne 0 ]
+    [ "$(grep -c /v2/wait/ "$WORK/requests")" -eq 1 ]
+}
+
+# held_layout N: a layout of N layers, and a registry that holds them back until there is a file "go".
+held_layout() {
+    local i
+    need node pgrep
+    layout=$WORK/layout
+    layout_new "$layout"
+    for i in $(seq "$1"); do
+        mkdir -p "$WORK/part$i"
+        head -c 300000 /dev/urandom >"$WORK/part$i/file$i"
+        layer_tar "$WORK/part$i" "$WORK/part$i.tar"
+        layout_add "$layout" "$WORK/part$i.tar" none
+    done
+    digest=$(layout_finish "$layout" held)
+    : >"$WORK/requests"
+    node "$BRIG_ROOT/tests/flow/bad-registry.mjs" "$layout" >"$WORK/bad.out" 2>"$WORK/bad.err" 3>&- &
+    server_pid=$!
+    wait_for grep -q port "$WORK/bad.out"
+    bad=127.0.0.1:$(sed -n 's/^port //p' "$WORK/bad.out")
+}
+
+began_are() { [ "$(grep -c '^begin' "$WORK/requests")" -ge "$1" ]; }
+
+# pull_held: in the background, until three layers are on their way and none has come.
+pull_held() {
+    rm -f "$WORK/go"
+    : >"$WORK/requests"
+    "$BRIG" image pull "$bad/hold:latest" --json >"$WORK/pulled" 2>"$WORK/pulled.err" 3>&- &
+    pull_pid=$!
+    wait_for began_are 3
+    worker=$(pgrep -P "$pull_pid" -x image)
+    mapfile -t fetchers < <(pgrep -P "$worker" -x image)
+}
+
+pull_ends() { # STATUS
+    local got=0
+    wait "$pull_pid" || got=$?
+    [ "$got" -eq "$1" ]
+}
+
+gone() { # PID…
+    local pid
+    for pid; do [ ! -e "/proc/$pid" ] || return 1; done
+}
+
+goes_on() { # whatever was there: the next pull gets the image, and leaves nothing behind
+    touch "$WORK/go"
+    run brig image list --json
+    status_is 0
+    run brig image pull "$bad/hold:latest" --json
+    status_is 0
+    json_is .image_digest "$digest"
+    run brig image verify "$bad/hold:latest"
+    status_is 0
+    [ -z "$(ls -A "$(content)/temp")" ]
+    brig image remove "$bad/hold:latest"
+    [ "$(find "$(content)" -mindepth 2 -type f | wc -l)" -eq 0 ]
+    run brig receipts verify
+    status_is 0
+}
+
+@test "layers come three at a time, and not more" {
+    held_layout 5
+    pull_held
+    [ "${#fetchers[@]}" -eq 3 ]
+    touch "$WORK/go"
+    pull_ends 0
+    json_is .image_digest "$digest" "$(cat "$WORK/pulled")"
+    perl -ne '$now++ if /^begin/; $now-- if /^end/; $most = $now if $now > $most;
+        END { die "$most at once\n" if $most != 3 }' "$WORK/requests"
+    run brig image verify "$bad/hold:latest"
+    status_is 0
+    brig image remove "$bad/hold:latest"
+    goes_on
+}
+
+@test "SIGKILL of whoever pulls, while layers are on their way" {
+    held_layout 4
+    for victim in worker fetcher brig; do
+        pull_held
+        case $victim in
+        worker) kill -KILL "$worker" && pull_ends 70 && grep -q 'signal 9' "$WORK/pulled" ;;
+        fetcher) kill -KILL "${fetchers[1]}" && pull_ends 70 && grep -q 'ended without a word' "$WORK/pulled" ;;
+        brig) kill -KILL "$pull_pid" && pull_ends 137 ;;
+        esac
+        wait_for gone "$worker" "${fetchers[@]}"
+        goes_on
+    done
+}
+
+@test "SIGKILL of the worker at any point of a pull" {
+    [ "$(brig version --json | jq -r .crash_points)" = true ] || skip "built without crash points"
+    held_layout 2
+    touch "$WORK/go"
+    for at in image-blob-synced image-blob-kept image-layer-synced image-list-kept image-layer-kept; do
+        BRIG_CRASH_AT=$at run brig image pull "$bad/hold:latest"
+        status_is 70
+        goes_on
+    done
+}
+
 @test "trying again does not outlast the time that was given" {
     start_bad
     run brig image pull "$bad/broken:latest" --timeout 100ms

@@ -74,13 +74,18 @@ static int provide_layers(struct job *job, struct source *source,
                           const struct image_manifest *manifest, const struct image_config *config,
                           struct json *root, struct err *err)
 {
+    AUTO(ahead) struct ahead *ahead = NULL;
     struct json *list = json_array(&job->mem);
 
+    if (source->alone &&
+        ahead_new(job, source, manifest->layers, manifest->layer_n, &ahead, err) < 0)
+        return -1;
     for (size_t i = 0; i < manifest->layer_n; i++) {
         const char *what = arena_printf(&job->mem, "layer %zu of %zu", i + 1, manifest->layer_n);
         struct image_layer layer;
 
-        if (source->fetch(source, &manifest->layers[i], what, err) < 0)
+        if ((ahead ? ahead_wait(ahead, i, err)
+                   : source->fetch(source, &manifest->layers[i], what, err)) < 0)
             return -1;
         event_progress(job, what, 0, manifest->layers[i].size);
         if (layer_provide(job, &manifest->layers[i], config->diff_ids[i], &layer, err) < 0)

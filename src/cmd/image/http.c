@@ -55,6 +55,13 @@ void http_done(struct http *http)
     buf_done(&http->ca);
 }
 
+int http_renew(struct http *http, struct err *err)
+{
+    /* The old one is not cleaned up: that would say good-bye over a connection we share. */
+    http->handle = curl_easy_init();
+    return http->handle ? 0 : err_set(err, ERR_UNAVAILABLE, "libcurl cannot be used");
+}
+
 /* ---- addresses ---- */
 
 enum place {
@@ -352,7 +359,8 @@ static void prepare(struct http *http, struct exchange *x, struct curl_slist *he
 int http_get(struct http *http, const struct http_request *request, struct http_answer *out,
              struct err *err)
 {
-    struct http_answer answer = {0, "", "", "", ""};
+    struct http_answer answer = {0, "", "", "", "", 0};
+    curl_off_t retry_after_s = 0;
     struct exchange x = {.http = http, .request = request, .answer = &answer};
     struct curl_slist *headers = NULL;
     char detail[CURL_ERROR_SIZE] = "";
@@ -370,6 +378,10 @@ int http_get(struct http *http, const struct http_request *request, struct http_
     SET(CURLOPT_ERRORBUFFER, detail);
     code = curl_easy_perform(curl);
     (void)curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &answer.status);
+    /* A number of seconds or a date: libcurl reads both, and answers 0 for what is neither. */
+    if (curl_easy_getinfo(curl, CURLINFO_RETRY_AFTER, &retry_after_s) == CURLE_OK &&
+        retry_after_s > 0)
+        answer.retry_after_s = (uint64_t)retry_after_s;
     curl_slist_free_all(headers);
     SET(CURLOPT_ERRORBUFFER, NULL);
     http->broke = !x.failed && is_passing(code);

@@ -32,10 +32,13 @@ struct http_answer {
     const char *authenticate;
     const char *content_type;
     const char *digest;
+    uint64_t retry_after_s; /* 0: it does not say */
 };
 
 int http_open(struct job *job, struct http *out, struct err *err) MUST_CHECK;
 void http_done(struct http *http);
+/* After a fork: connections of the parent stay its own. */
+int http_renew(struct http *http, struct err *err) MUST_CHECK;
 
 int http_get(struct http *http, const struct http_request *request, struct http_answer *out,
              struct err *err) MUST_CHECK;

@@ -26,6 +26,7 @@
 #define RETRIES_MAX 3U
 #define RETRY_FIRST_US 250000ULL
 #define RETRY_MOST_US 5000000ULL
+#define RETRY_AFTER_MOST_S 60U /* a registry that wants us to wait longer is told to people */
 
 struct registry {
     struct job *job;
@@ -125,8 +126,19 @@ static int authenticate(struct registry *r, const char *header, const char *from
 
 /* ---- getting ---- */
 
-static int refuse_status(const struct registry *r, long status, const char *what, struct err *err)
+static bool is_passing_status(long status)
 {
+    return status == 429 || status == 500 || status == 502 || status == 503 || status == 504;
+}
+
+static int refuse_status(const struct registry *r, const struct http_answer *answer,
+                         const char *what, struct err *err)
+{
+    long status = answer->status;
+
+    if (answer->retry_after_s > RETRY_AFTER_MOST_S && is_passing_status(status))
+        return err_set(err, ERR_LIMIT, "the registry answers %ld for %s: try again in %llu s",
+                       status, what, (unsigned long long)answer->retry_after_s);
     switch (status) {
     case 401:
     case 403:
@@ -175,30 +187,26 @@ static int get_following(struct registry *r, struct http_request *request,
 }
 
 /* Twice as long each time, and between half and all of it: those who were cut off together do not
- * come back together. False when the job's time would be over by then, or enough was tried. */
-static bool pause_before_retry(const struct registry *r, unsigned retries)
+ * come back together. Not before the registry says, and not at all when it says too long. False
+ * when the job's time would be over by then, or enough was tried. */
+static bool pause_before_retry(const struct registry *r, unsigned retries, uint64_t asked_s)
 {
     uint64_t wait_us = RETRY_FIRST_US << (retries < 16 ? retries : 16);
     struct timespec pause;
     uint32_t dice = 0;
 
-    if (retries >= RETRIES_MAX)
+    if (retries >= RETRIES_MAX || asked_s > RETRY_AFTER_MOST_S)
         return false;
     if (wait_us > RETRY_MOST_US)
         wait_us = RETRY_MOST_US;
     if (getrandom(&dice, sizeof dice, 0) != (ssize_t)sizeof dice)
         dice = 0;
-    wait_us = wait_us / 2 + dice % (wait_us / 2);
+    wait_us = asked_s * 1000000U + wait_us / 2 + dice % (wait_us / 2);
     if (clock_us() + wait_us >= r->job->deadline_us)
         return false;
     pause = (struct timespec){(time_t)(wait_us / 1000000U), (long)(wait_us % 1000000U) * 1000};
     (void)nanosleep(&pause, NULL); /* woken early is just as well */
     return true;
-}
-
-static bool is_passing_status(long status)
-{
-    return status == 429 || status == 500 || status == 502 || status == 503 || status == 504;
 }
 
 /* begin makes the taker ready for a fresh body. Only reads are made, so any may be made again. */
@@ -213,16 +221,17 @@ static int get(struct registry *r, const char *url, const char *what, struct htt
         request.authorization = r->authorization;
         r->http.broke = false;
         if (begin(request.context, err) < 0 || get_following(r, &request, answer, err) < 0) {
-            if (r->http.broke && pause_before_retry(r, retries++))
+            if (r->http.broke && pause_before_retry(r, retries++, 0))
                 continue;
             return err_in(err, "%s", what);
         }
         if (answer->status == 200)
             return 0;
-        if (is_passing_status(answer->status) && pause_before_retry(r, retries++))
+        if (is_passing_status(answer->status) &&
+            pause_before_retry(r, retries++, answer->retry_after_s))
             continue;
         if (answer->status != 401 || challenges++ == 2)
-            return refuse_status(r, answer->status, what, err);
+            return refuse_status(r, answer, what, err);
         if (authenticate(r, answer->authenticate, request.url, err) < 0)
             return -1;
     }
@@ -335,6 +344,13 @@ static int fetch_blob(struct source *source, const struct image_descriptor *blob
     return failed;
 }
 
+static int fetch_alone(struct source *source, struct err *err)
+{
+    struct registry *r = source->context;
+
+    return http_renew(&r->http, err);
+}
+
 /* ---- all of it ---- */
 
 static int open_registry(struct job *job, struct registry *r, struct err *err)
@@ -356,7 +372,7 @@ static int open_registry(struct job *job, struct registry *r, struct err *err)
 int run_pull(struct job *job, struct err *err)
 {
     struct registry r = {.job = job};
-    struct source source = {.fetch = fetch_blob, .context = &r};
+    struct source source = {.fetch = fetch_blob, .alone = fetch_alone, .context = &r};
     char manifest[HASH_TEXT_BYTES];
     int failed;
 

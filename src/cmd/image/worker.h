@@ -22,7 +22,8 @@ struct job {
     int blobs_fd; /* content/blobs/sha256 */
     int layers_fd;
     int temp_fd;
-    uint64_t told_us; /* when progress was last reported */
+    uint64_t told_us;        /* when progress was last reported */
+    _Atomic uint64_t *moved; /* it is shown here instead; NULL: to brig */
     struct image_tree trees[IMAGE_TREES_MAX];
     size_t tree_n;
 };
@@ -143,6 +144,9 @@ struct source {
                  struct err *err);
     /* The manifest is in the blobs: what is asked for is done with it. */
     int (*use)(struct job *job, struct source *source, const char *manifest, struct err *err);
+    /* In a child that fetches one blob: gives up what it must not share with its parent. NULL: one
+     * at a time is all there is. */
+    int (*alone)(struct source *source, struct err *err);
     void *context;
     const char *name; /* carried by an archive, or NULL */
     char index[HASH_TEXT_BYTES];
@@ -151,6 +155,17 @@ struct source {
 /* manifest is in the blobs: fetches the rest, unpacks it, and answers brig with the image. */
 int assemble(struct job *job, struct source *source, const char *manifest,
              struct err *err) MUST_CHECK;
+
+/* ---- ahead.c ---- */
+
+/* Blobs of a source, fetched a few at a time. */
+struct ahead;
+int ahead_new(struct job *job, struct source *source, const struct image_descriptor *blobs,
+              size_t n, struct ahead **out, struct err *err) MUST_CHECK;
+/* Until this one is there; the next ones are on their way meanwhile. */
+int ahead_wait(struct ahead *ahead, size_t at, struct err *err) MUST_CHECK;
+void ahead_free(struct ahead *ahead); /* and whoever is still fetching */
+AUTO_TYPE(ahead)
 
 /* ---- one file a request ---- */
 int run_pull(struct job *job, struct err *err) MUST_CHECK;

@@ -69,6 +69,7 @@
  * they become (past a free share, which small and empty layers need), and by entries. */
 #define IMAGE_DOCUMENT_MAX (4 * MIB) /* manifest, index, configuration: as registries accept */
 #define IMAGE_LAYERS_MAX 128
+#define IMAGE_FETCHES_MAX 3 /* layers on their way at once */
 #define IMAGE_INDEX_MAX 256
 #define IMAGE_BLOB_MAX (16 * GIB)
 #define IMAGE_UNPACKED_MAX (64 * GIB)
