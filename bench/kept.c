@@ -2,10 +2,11 @@
 
 /* kept: what a sandbox that stays costs a process that calls the flow library itself.
  *
- *     kept [-n SAMPLES] [-i SANDBOXES] [DIRECTORY]
+ *     kept [-n SAMPLES] [-i SANDBOXES] [-r ROWS] [DIRECTORY]
  *
- * Rows take turns; the first is what every other one is divided by. Afterwards so many idle
- * sandboxes are made and what the machine's memory grew by is divided by their number. */
+ * Rows take turns; the first is what every other one is divided by. With -r only those whose name
+ * begins so are measured, besides the first. Afterwards so many idle sandboxes are made and what
+ * the machine's memory grew by is divided by their number. */
 
 #include <errno.h>
 #include <fcntl.h>
@@ -41,6 +42,7 @@ static struct {
     struct equip *equip;
     char sandbox[ID_BYTES];
     char stamp_mount[PATH_BYTES_MAX + 16];
+    const char *rows;
     size_t samples;
     size_t idle;
 } bench = {.samples = 300};
@@ -332,6 +334,11 @@ static double ms_at(const uint64_t *ns, size_t n, unsigned permille)
     return (double)ns[(n - 1) * permille / 1000] / 1e6;
 }
 
+static bool is_wanted(size_t row)
+{
+    return row == 0 || !bench.rows || strncmp(rows[row].name, bench.rows, strlen(bench.rows)) == 0;
+}
+
 static void measure_rows(void)
 {
     double first_ms = 0;
@@ -340,7 +347,7 @@ static void measure_rows(void)
         rows[i].ns = xcalloc(bench.samples, sizeof *rows[i].ns);
     for (size_t round = 0; round < WARM_UP + bench.samples; round++)
         for (size_t i = 0; i < COUNT(rows); i++) {
-            uint64_t took = rows[i].once();
+            uint64_t took = is_wanted(i) ? rows[i].once() : 0;
 
             if (round >= WARM_UP)
                 rows[i].ns[round - WARM_UP] = took;
@@ -355,9 +362,10 @@ static void measure_rows(void)
         qsort(ns, n, sizeof *ns, by_size);
         if (i == 0)
             first_ms = ms_at(ns, n, 500);
-        (void)printf("| %-26s | %7.3f | %7.3f | %7.3f | %7.3f | %7.2f |\n", rows[i].name,
-                     ms_at(ns, n, 0), ms_at(ns, n, 500), ms_at(ns, n, 950), ms_at(ns, n, 990),
-                     ms_at(ns, n, 500) / first_ms);
+        if (is_wanted(i))
+            (void)printf("| %-26s | %7.3f | %7.3f | %7.3f | %7.3f | %7.2f |\n", rows[i].name,
+                         ms_at(ns, n, 0), ms_at(ns, n, 500), ms_at(ns, n, 950), ms_at(ns, n, 990),
+                         ms_at(ns, n, 500) / first_ms);
         free(ns);
     }
 }
@@ -442,13 +450,15 @@ int main(int argc, char **argv)
     int option;
 
     (void)setvbuf(stdout, NULL, _IOLBF, 0);
-    while ((option = getopt(argc, argv, "n:i:")) != -1) {
+    while ((option = getopt(argc, argv, "n:i:r:")) != -1) {
         if (option == 'n')
             bench.samples = strtoul(optarg, NULL, 10);
         else if (option == 'i')
             bench.idle = strtoul(optarg, NULL, 10);
+        else if (option == 'r')
+            bench.rows = optarg;
         else
-            give_up("usage", "kept [-n SAMPLES] [-i SANDBOXES] [DIRECTORY]");
+            give_up("usage", "kept [-n SAMPLES] [-i SANDBOXES] [-r ROWS] [DIRECTORY]");
     }
     if (bench.samples > SAMPLES_MAX || bench.idle > IDLE_MAX)
         give_up("usage", "at most 20000 samples and 2000 sandboxes");

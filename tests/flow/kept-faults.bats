@@ -79,11 +79,31 @@ alone() {
     [ -z "$(descendants "$pid")" ]
 }
 
+session_of() {
+    awk '{ print $6 }' "/proc/$1/stat" 2>/dev/null
+}
+
+# The first child of PID 1 that is not a command: those have sessions of their own.
 keeper() {
-    awk '{ print $1 }' "/proc/$pid/task/$pid/children"
+    local each
+    for each in $(cat "/proc/$pid/task/$pid/children"); do
+        if [ "$(session_of "$each")" = "$(session_of "$pid")" ]; then
+            echo "$each"
+            return
+        fi
+    done
+    return 1
+}
+
+# PID 1 runs one command itself; whoever comes meanwhile has a keeper.
+occupy() {
+    timeout -k 5 20 "$BRIG" sandbox exec "$id" -- sh -c 'echo here; sleep 299' >occupied 2>&1 </dev/null 3>&- &
+    occupier=$!
+    eventually 3 grep -q here occupied
 }
 
 @test "a command whose keeper is killed ends, its caller is told, the sandbox goes on" {
+    occupy
     timeout -k 5 20 "$BRIG" sandbox exec "$id" -- sh -c 'setsid sleep 300 & echo here; sleep 300' >out 2>err </dev/null &
     caller=$!
     eventually 3 grep -q here out
@@ -92,6 +112,10 @@ keeper() {
     wait "$caller" || status=$?
     [ "$status" -eq 69 ]
     grep -q SANDBOX_FAILED err
+    eventually 2 not_running 'sleep 300'
+    running 'sleep 299'
+    kill "$occupier"
+    wait "$occupier" || true
     eventually 2 alone
     run in_it -- echo on </dev/null
     [ "$output" = on ]

@@ -7,9 +7,11 @@
 #include "cmd/box/box.h"
 
 #include "lib/base/clock.h"
+#include "lib/base/limits.h"
 #include "lib/linux/cgroup.h"
 
 #include <fcntl.h>
+#include <stdio.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 
@@ -82,15 +84,33 @@ uint64_t life_left_ms(const struct life *life)
     return next_us <= now ? 0 : (next_us - now) / 1000U;
 }
 
+/* Whoever wants to run something finds it there without asking us; one who does not find it where
+ * it could not be made waits until it is resumed, or gives up. */
+void paused_mark(const struct box_plan *plan, bool paused)
+{
+    char path[PATH_BYTES_MAX];
+    AUTO_FD int fd = -1;
+
+    (void)snprintf(path, sizeof path, "%s/" PAUSED_MARK, plan_text(plan, plan->run_dir));
+    if (paused)
+        fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    else
+        (void)unlink(path);
+}
+
 static int pause_or_resume(const struct hold *hold, bool pause, struct err *err)
 {
     int failed = 0;
 
     /* Whoever has it hold still lets go of it later: then it stays, or goes on. */
+    if (pause)
+        paused_mark(hold->box->plan, true);
     if (hold->life->hold_fd < 0 && hold->life->paused != pause)
         failed = hold_processes(hold, pause, err);
     if (failed == 0)
         hold->life->paused = pause;
+    if (!hold->life->paused)
+        paused_mark(hold->box->plan, false);
     return failed;
 }
 

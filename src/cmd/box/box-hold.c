@@ -134,6 +134,7 @@ int yield_end(const struct hold *hold, struct box_message *gone, struct err *err
 
     if (plan->cgroup_name && cgroup_set_remove(hold->groups, REMOVE_WAIT_MS, err) < 0)
         return -1;
+    paused_mark(plan, false); /* whoever builds it again pauses that one */
     gone->kind = BOX_GONE;
     gone->status = life->paused;
     gone->value = life->expires_us == UINT64_MAX ? UINT64_MAX : (life->expires_us - now) / 1000U;

@@ -231,6 +231,7 @@ static void begin_life(struct outer *outer)
 {
     if (!outer->released)
         life_begin(&outer->life, outer->box->plan);
+    outer->life.busy_us = clock_us(); /* whoever came may have left already */
     outer->released = outer->life.serves = true;
 }
 

@@ -107,10 +107,17 @@ int plan_open(int fd, const struct box_plan **out, struct err *err)
     plan = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
     if (plan == MAP_FAILED)
         return err_os(err, "mapping the plan");
-    if (!plan_holds(plan, (size_t)st.st_size))
+    if (!plan_holds(plan, (size_t)st.st_size)) {
+        (void)munmap((void *)(uintptr_t)plan, (size_t)st.st_size);
         return err_set(err, ERR_INTEGRITY, "the plan does not hold together");
-    *out = plan; /* mapped until the process ends */
+    }
+    *out = plan;
     return 0;
+}
+
+void plan_close(const struct box_plan *plan)
+{
+    (void)munmap((void *)(uintptr_t)plan, plan->size);
 }
 
 const char *plan_text(const struct box_plan *plan, uint32_t at)

@@ -12,7 +12,17 @@
  *     processors  how many we may run on
  *     probes      "name outcome": forbidden things that were tried; "refused" is what we want
  *
- * Nothing of the caller's has run yet, so all of this is ours. */
+ * When PID 1 parks, nothing of the caller's has run yet, so all of this is ours. Later ones ask PID
+ * 1 of a kept sandbox again, before every command. It looks again at all that can have become
+ * different since (decision 0018):
+ *
+ *     always      interfaces, limits, processors
+ *     by event    the mount table, and what is found where the plan binds something: the kernel
+ *                 tells whoever polls the table of every change. Renaming a folder that something
+ *                 is mounted below is none; where such folders can be renamed, both are looked at
+ *                 each time
+ *     never       what a process cannot lose and nobody else can take from it: its namespaces, its
+ *                 filters and its Landlock domain */
 
 #include "cmd/box/box.h"
 
@@ -21,6 +31,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
@@ -200,34 +211,137 @@ static int see_probes(const struct box *box, struct buf *body, struct err *err)
     return 0;
 }
 
+enum how_often { ALWAYS, BY_EVENT, ONCE };
+
 static const struct {
     const char *name;
     int (*see)(const struct box *box, struct buf *body, struct err *err);
+    enum how_often again;
 } sections[] = {
-    {"mountinfo",  see_mounts    },
-    {"targets",    see_targets   },
-    {"namespaces", see_namespaces},
-    {"net",        see_net       },
-    {"rlimits",    see_rlimits   },
-    {"processors", see_processors},
-    {"probes",     see_probes    },
+    {"mountinfo",  see_mounts,     BY_EVENT},
+    {"targets",    see_targets,    BY_EVENT},
+    {"namespaces", see_namespaces, ONCE    },
+    {"net",        see_net,        ALWAYS  },
+    {"rlimits",    see_rlimits,    ALWAYS  },
+    {"processors", see_processors, ALWAYS  },
+    {"probes",     see_probes,     ONCE    },
 };
+
+static int add_seen(const struct box *box, size_t i, struct buf *report, struct err *err)
+{
+    AUTO_BUF struct buf body = BUF(BOX_REPORT_MAX);
+
+    if (sections[i].see(box, &body, err) < 0 ||
+        add_section(report, sections[i].name, &body, err) < 0)
+        return err_in(err, "reporting %s", sections[i].name);
+    return 0;
+}
 
 int report_send(const struct box *box, struct err *err)
 {
     AUTO_BUF struct buf report = BUF(BOX_REPORT_MAX);
     struct box_message parked = {.kind = BOX_PARKED};
 
-    for (size_t i = 0; i < COUNT(sections); i++) {
-        AUTO_BUF struct buf body = BUF(BOX_REPORT_MAX);
-
-        if (sections[i].see(box, &body, err) < 0 ||
-            add_section(&report, sections[i].name, &body, err) < 0)
-            return err_in(err, "reporting %s", sections[i].name);
-    }
+    for (size_t i = 0; i < COUNT(sections); i++)
+        if (add_seen(box, i, &report, err) < 0)
+            return -1;
     if (message_send(BOX_FD_INSIDE, &parked, err) < 0)
         return -1;
     if (send(BOX_FD_INSIDE, report.p, report.n, MSG_NOSIGNAL) != (ssize_t)report.n)
+        return err_os(err, "sending the report");
+    return 0;
+}
+
+/* ---- again ---- */
+
+/* Of PID 1 only: a process that is forked from it shares the open table, and with it who was told
+ * of a change. */
+static struct {
+    int table_fd;    /* /proc/self/mountinfo; 0: not opened yet */
+    uint64_t number; /* of the report */
+    struct buf report;
+    size_t at[COUNT(sections) + 1]; /* where each section begins in it */
+} last = {.report = {.max = BOX_REPORT_MAX}};
+
+static bool is_below(const char *path, const char *folder)
+{
+    size_t n = strlen(folder);
+
+    if (strcmp(folder, "/") == 0)
+        return strcmp(path, "/") != 0;
+    return strncmp(path, folder, n) == 0 && path[n] == '/';
+}
+
+/* Below something that can be written, what is mounted can be moved by the name of a folder it is
+ * in. The plan stays the same, so this is found out once. */
+static bool mounts_can_move(const struct box_plan *plan)
+{
+    static enum { UNKNOWN, NEVER, SOME } known;
+    const struct box_mount *mounts = plan_array(plan, plan->mounts);
+
+    for (uint32_t i = 0; known == UNKNOWN && i < plan->mount_n; i++)
+        for (uint32_t j = 0; mounts[i].writable && j < plan->mount_n; j++)
+            if (mounts[j].kind != MOUNT_SYMLINK && mounts[j].kind != MOUNT_FOLDER &&
+                mounts[j].kind != MOUNT_FILE &&
+                is_below(plan_text(plan, mounts[j].target), plan_text(plan, mounts[i].target)))
+                known = SOME;
+    if (known == UNKNOWN)
+        known = NEVER;
+    return known == SOME;
+}
+
+static bool table_has_changed(const struct box *box)
+{
+    struct pollfd polled = {.events = POLLPRI};
+
+    if (last.table_fd <= 0) {
+        last.table_fd = open("/proc/self/mountinfo", O_RDONLY | O_CLOEXEC);
+        return true;
+    }
+    polled.fd = last.table_fd;
+    return poll(&polled, 1, 0) != 0 || mounts_can_move(box->plan);
+}
+
+static int look_again(const struct box *box, struct err *err)
+{
+    struct buf report = BUF(BOX_REPORT_MAX);
+    bool changed = table_has_changed(box);
+    size_t at[COUNT(sections) + 1] = {0};
+    int failed = 0;
+
+    for (size_t i = 0; i < COUNT(sections) && !failed; i++) {
+        bool again = !last.number || sections[i].again == ALWAYS ||
+                     (sections[i].again == BY_EVENT && changed);
+
+        failed =
+            again ? add_seen(box, i, &report, err)
+                  : buf_add(&report, last.report.p + last.at[i], last.at[i + 1] - last.at[i], err);
+        at[i + 1] = report.n;
+    }
+    if (failed == 0 &&
+        (report.n != last.report.n || memcmp(report.p, last.report.p, report.n) != 0)) {
+        struct buf before = last.report;
+
+        last.report = report;
+        report = before;
+        memcpy(last.at, at, sizeof at);
+        last.number++;
+    }
+    buf_done(&report);
+    return failed;
+}
+
+int report_answer(const struct box *box, int fd, uint64_t number, struct err *err)
+{
+    const struct buf *report = &last.report;
+    struct box_message parked = {.kind = BOX_PARKED};
+
+    if (look_again(box, err) < 0)
+        return -1;
+    parked.value = last.number;
+    if (send(fd, &parked, sizeof parked, MSG_NOSIGNAL | MSG_DONTWAIT) != (ssize_t)sizeof parked ||
+        (number != last.number &&
+         send(fd, report->p, report->n, MSG_NOSIGNAL | MSG_DONTWAIT) != (ssize_t)report->n))
         return err_os(err, "sending the report");
     return 0;
 }

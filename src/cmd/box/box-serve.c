@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* PID 1 of a kept sandbox. Commands arrive as connections; each gets a keeper, a child of ours
- * that takes the command's plan and streams, starts it, tells its caller how it went, and ends
+/* PID 1 of a kept sandbox. Callers come as connections. PID 1 answers them itself for as long as
+ * that takes no time, and runs one command itself (box-direct.c). What comes meanwhile, has a
+ * terminal, or goes on without its caller gets a keeper, a child of ours that takes over the
+ * connection, the command's plan and streams, starts it, tells its caller how it went, and ends
  * what it left behind. A keeper adopts the orphans of its command, so "what it left behind" is
  * exactly its own children. Told to leave them, it stays with them until the last has ended: so
- * a child of PID 1 that is no keeper has lost its own, and ends.
+ * a child of PID 1 that is no keeper belongs to the command PID 1 runs itself, or has lost its own
+ * keeper and ends. Which of both, cannot be told apart when a keeper was killed: then all of them
+ * end but that command itself. Whoever can kill a keeper can kill those, too.
  *
  * The walls stand already; all of this happens inside them. A command that kills its keeper harms
- * its own caller's answer and nobody else. */
+ * its own caller's answer and nobody else; PID 1 it cannot kill. */
 
 #include "cmd/box/box.h"
 
@@ -29,15 +33,15 @@
 #define LEFTOVERS_WAIT_US 2000000U
 #define REQUEST_WAIT_MS 30000
 #define KEEPERS_MAX 1024
+#define CALLERS_MAX 32
+#define LOOK_WAIT_US 20000U
 #define CHILDREN_TEXT_MAX 16384
-
-enum { PASSED_PLAN, PASSED_IN, PASSED_OUT, PASSED_ERR, PASSED_COUNT };
 
 /* ---- a keeper ---- */
 
 /* Through no link, one name after the other: the seccomp filter no longer lets through the call
  * that does this in one go. */
-static int enter_workdir(const char *path, struct err *err)
+int workdir_open(const char *path, struct err *err)
 {
     AUTO_FD int at = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
     char name[256];
@@ -55,9 +59,16 @@ static int enter_workdir(const char *path, struct err *err)
         at = next;
         part += n + strspn(part + n, "/");
     }
-    if (at < 0 || fchdir(at) < 0)
-        return err_os(err, "working directory %.200s", path);
-    return 0;
+    return at < 0 ? err_os(err, "working directory %.200s", path) : TAKE_FD(at);
+}
+
+static int enter_workdir(const char *path, struct err *err)
+{
+    AUTO_FD int at = workdir_open(path, err);
+
+    if (at < 0)
+        return -1;
+    return fchdir(at) < 0 ? err_os(err, "working directory %.200s", path) : 0;
 }
 
 static bool is_among(long pid, const pid_t *spared, size_t n)
@@ -68,9 +79,10 @@ static bool is_among(long pid, const pid_t *spared, size_t n)
     return false;
 }
 
-static void kill_children_but(const pid_t *spared, size_t spared_n)
+size_t children_kill(const pid_t *spared, size_t spared_n)
 {
     static char text[CHILDREN_TEXT_MAX];
+    size_t killed = 0;
     char path[64];
     ssize_t n;
     int fd;
@@ -80,17 +92,20 @@ static void kill_children_but(const pid_t *spared, size_t spared_n)
     n = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
     if (fd >= 0)
         (void)close(fd);
-    if (n <= 0)
-        return;
+    if (n < 0)
+        return 1; /* somebody, for all we know */
     text[n] = '\0';
     for (char *at = text, *end; *at; at = end) {
         long pid = strtol(at, &end, 10);
 
         if (end == at)
-            return;
-        if (pid > 1 && !is_among(pid, spared, spared_n))
+            break;
+        if (pid > 1 && !is_among(pid, spared, spared_n)) {
             (void)kill((pid_t)pid, SIGKILL);
+            killed++;
+        }
     }
+    return killed;
 }
 
 /* Orphans of those we end become our children in turn, so we go on until there are none. */
@@ -99,7 +114,7 @@ void leftovers_end(void)
     uint64_t give_up_us = clock_us() + LEFTOVERS_WAIT_US;
 
     while (clock_us() < give_up_us) {
-        kill_children_but(NULL, 0);
+        (void)children_kill(NULL, 0);
         while (waitpid(-1, NULL, WNOHANG) > 0)
             continue;
         if (waitpid(-1, NULL, WNOHANG) < 0 && errno == ECHILD)
@@ -151,6 +166,28 @@ static int run_passed(const int *fds, struct err *err)
     return failed < 0 ? -1 : 0;
 }
 
+static int obey_caller(const struct box *box, const struct box_message *message, const int *fds,
+                       struct err *err)
+{
+    if (message->kind == BOX_EXEC && fds[PASSED_PLAN] >= 0)
+        return run_passed(fds, err);
+    if (message->kind == BOX_FILE)
+        return files_serve(box, err);
+    if (message->kind == BOX_CONNECT)
+        return ports_serve(message, err);
+    return err_set(err, ERR_INVALID, "not an order for a command");
+}
+
+/* A message and what came along; 0: it is gone. */
+static int hear_caller(int fd, struct box_message *message, int fds[PASSED_COUNT], struct err *err)
+{
+    int got = fds_receive(fd, message, sizeof *message, fds, PASSED_COUNT, err);
+
+    if (got > 0 && got != (int)sizeof *message)
+        return err_set(err, ERR_INTEGRITY, "a message of %d bytes", got);
+    return got;
+}
+
 /* Reports as often as asked, then runs one command. */
 static int answer_caller(const struct box *box, struct err *err)
 {
@@ -161,23 +198,19 @@ static int answer_caller(const struct box *box, struct err *err)
         int got = poll(&polled, 1, REQUEST_WAIT_MS);
 
         if (got == 1)
-            got = fds_receive(BOX_FD_INSIDE, &message, sizeof message, fds, PASSED_COUNT, err);
+            got = hear_caller(BOX_FD_INSIDE, &message, fds, err);
         if (got <= 0)
             return got; /* gone, or never came to the point */
-        if (got != (int)sizeof message)
-            return err_set(err, ERR_INTEGRITY, "a message of %d bytes", got);
-        if (message.kind == BOX_EXEC && fds[PASSED_PLAN] >= 0)
-            return run_passed(fds, err);
-        if (message.kind == BOX_FILE)
-            return files_serve(box, err);
-        if (message.kind == BOX_CONNECT)
-            return ports_serve(&message, err);
-        if (message.kind != BOX_REPORT || report_send(box, err) < 0)
+        if (message.kind != BOX_REPORT)
+            return obey_caller(box, &message, fds, err);
+        if (report_send(box, err) < 0)
             return -1;
     }
 }
 
-static NORETURN void be_keeper(const struct box *box, int fd)
+/* With its first message, or none yet. */
+static NORETURN void be_keeper(const struct box *box, int fd, const struct box_message *first,
+                               const int *fds)
 {
     struct box_message failed = {.kind = BOX_FAILED};
     struct err err = {.code = ERR_INVALID, .text = "not an order for a command"};
@@ -189,7 +222,7 @@ static NORETURN void be_keeper(const struct box *box, int fd)
     (void)fcntl(BOX_FD_INSIDE, F_SETFD, FD_CLOEXEC);
     if (fd != BOX_FD_INSIDE)
         (void)close(fd);
-    if (answer_caller(box, &err) == 0)
+    if ((first ? obey_caller(box, first, fds, &err) : answer_caller(box, &err)) == 0)
         _exit(0);
     failed.err = err;
     _exit(message_send(BOX_FD_INSIDE, &failed, &err) < 0 ? 2 : 1);
@@ -197,43 +230,162 @@ static NORETURN void be_keeper(const struct box *box, int fd)
 
 /* ---- PID 1 ---- */
 
-struct keepers {
-    pid_t pids[KEEPERS_MAX];
-    size_t n;
+struct server {
+    const struct box *box;
+    int signals_fd;
+    bool still;                     /* nobody new, and nobody moves */
+    pid_t keepers[KEEPERS_MAX + 1]; /* and room for one more */
+    size_t keeper_n;
+    int callers[CALLERS_MAX]; /* connected, and nothing of theirs runs */
+    size_t caller_n;
+    struct direct direct;
+    bool strays;      /* there may be children that belong to nobody */
+    uint64_t look_us; /* when outer is to look again, because somebody came; UINT64_MAX: not */
 };
 
-static void start_keeper(const struct box *box, struct keepers *keepers)
+/* Outer looks a few times a second anyway as long as it sees somebody: who is gone before it would
+ * look does not wake it for himself alone. */
+static void somebody_came(struct server *server)
 {
-    int fd = accept4(box->plan->execs_fd, NULL, NULL, SOCK_CLOEXEC);
-    pid_t pid;
+    if (server->look_us == UINT64_MAX)
+        server->look_us = clock_us() + LOOK_WAIT_US;
+}
+
+static void wake_outer(struct server *server)
+{
+    if (clock_us() < server->look_us)
+        return;
+    server->look_us = UINT64_MAX;
+    (void)send(server->box->sync_fd, "s", 1, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+/* The connection goes with it; none of it shows as a closed one. */
+static void start_keeper(struct server *server, int fd, const struct box_message *first,
+                         const int *fds)
+{
+    pid_t pid = server->keeper_n < KEEPERS_MAX ? fork() : -1;
+
+    if (pid == 0) {
+        for (size_t i = 0; i < server->caller_n; i++)
+            (void)close(server->callers[i]);
+        if (server->direct.caller_fd >= 0)
+            (void)close(server->direct.caller_fd);
+        be_keeper(server->box, fd, first, fds);
+    }
+    if (pid > 0)
+        server->keepers[server->keeper_n++] = pid;
+    (void)close(fd);
+    somebody_came(server);
+}
+
+static void welcome(struct server *server)
+{
+    int fd = accept4(server->box->plan->execs_fd, NULL, NULL, SOCK_CLOEXEC);
 
     if (fd < 0)
         return; /* whoever it was is gone */
-    pid = keepers->n < KEEPERS_MAX ? fork() : -1;
-    if (pid == 0)
-        be_keeper(box, fd);
-    if (pid > 0)
-        keepers->pids[keepers->n++] = pid;
-    (void)close(fd); /* none of it shows as a closed connection */
-    (void)send(box->sync_fd, "s", 1, MSG_NOSIGNAL | MSG_DONTWAIT); /* outer looks again */
+    if (server->caller_n < CALLERS_MAX)
+        server->callers[server->caller_n++] = fd;
+    else
+        start_keeper(server, fd, NULL, NULL);
 }
 
-/* Ends of children wake us, so those whom an orphan's end makes ours are met the next time. */
-static void reap(struct keepers *keepers)
+static void close_passed(const int fds[PASSED_COUNT])
 {
-    bool reaped = false;
+    for (size_t i = 0; i < PASSED_COUNT; i++)
+        if (fds[i] >= 0)
+            (void)close(fds[i]);
+}
+
+/* False: it is for a keeper. The connection is ours either way until it is taken over. */
+static bool run_here(struct server *server, int fd, const int fds[PASSED_COUNT])
+{
+    struct box_message failed = {.kind = BOX_FAILED};
+    const struct box_plan *plan = NULL;
+    bool here;
+
+    if (plan_open(fds[PASSED_PLAN], &plan, &failed.err) < 0)
+        return false; /* it will say what is wrong with it */
+    here = direct_fits(&server->direct, plan);
+    if (here) {
+        somebody_came(server);
+        if (direct_start(&server->direct, plan, fd, fds, &failed.err) < 0) {
+            (void)send(fd, &failed, sizeof failed, MSG_NOSIGNAL | MSG_DONTWAIT);
+            (void)close(fd);
+        }
+    }
+    plan_close(plan);
+    return here;
+}
+
+/* One message of one who waits; it leaves the list when something of his runs. */
+static void answer(struct server *server, size_t i)
+{
+    int fd = server->callers[i];
+    struct box_message message = {0};
+    int fds[PASSED_COUNT];
+    struct err err;
+    int got = hear_caller(fd, &message, fds, &err);
+
+    if (got > 0 && message.kind == BOX_REPORT &&
+        report_answer(server->box, fd, message.value, &err) == 0)
+        return;
+    server->callers[i] = server->callers[--server->caller_n];
+    if (got <= 0 || message.kind == BOX_REPORT) {
+        (void)close(fd);
+        return;
+    }
+    if (message.kind != BOX_EXEC || fds[PASSED_PLAN] < 0 || !run_here(server, fd, fds))
+        start_keeper(server, fd, &message, fds);
+    close_passed(fds);
+}
+
+static bool forget_keeper(struct server *server, pid_t pid)
+{
+    for (size_t i = 0; i < server->keeper_n; i++)
+        if (server->keepers[i] == pid) {
+            server->keepers[i] = server->keepers[--server->keeper_n];
+            return true;
+        }
+    return false;
+}
+
+/* Those of a keeper that was killed, and whoever else is ours without being a command; true when
+ * there were none any more. */
+static bool end_strays(struct server *server)
+{
+    size_t n = server->keeper_n;
+
+    if (server->direct.caller_fd >= 0 && server->direct.pid > 0)
+        server->keepers[n++] = server->direct.pid;
+    return children_kill(server->keepers, n) == 0;
+}
+
+static void take_back(struct server *server, int caller)
+{
+    if (caller >= 0 && server->caller_n < CALLERS_MAX)
+        server->callers[server->caller_n++] = caller;
+    else if (caller >= 0)
+        (void)close(caller);
+}
+
+/* Ends of children wake us, so those whom the end of a stray makes ours are met the next time. */
+static void reap(struct server *server)
+{
+    struct rusage usage;
+    int status = 0;
     pid_t pid;
 
-    while ((pid = waitpid(-1, NULL, WNOHANG)) > 0) {
-        reaped = true;
-        for (size_t i = 0; i < keepers->n; i++)
-            if (keepers->pids[i] == pid) {
-                keepers->pids[i] = keepers->pids[--keepers->n];
-                break;
-            }
+    while ((pid = wait4(-1, &status, WNOHANG, &usage)) > 0) {
+        bool kept = forget_keeper(server, pid);
+
+        if (!kept)
+            direct_reaped(&server->direct, pid, status, &usage);
+        server->strays |= server->direct.caller_fd < 0 || (kept && WIFSIGNALED(status));
     }
-    if (reaped)
-        kill_children_but(keepers->pids, keepers->n);
+    take_back(server, direct_look(&server->direct, server->keepers, server->keeper_n));
+    if (server->strays)
+        server->strays = pid == 0 && !end_strays(server);
 }
 
 /* Everybody but us, in one call that no fork can slip through; and nobody new meanwhile. */
@@ -251,41 +403,101 @@ static bool on_order(int fd, bool *still)
     return send(fd, &order, 1, MSG_NOSIGNAL) == 1;
 }
 
-int serve_run(const struct box *box, struct err *err)
+static int begin_serving(struct server *server, struct err *err)
 {
-    struct pollfd polled[] = {
-        {.fd = box->plan->execs_fd, .events = POLLIN},
-        {.fd = box->sync_fd,        .events = POLLIN},
-        {.fd = -1,                  .events = POLLIN},
-    };
-    static struct keepers keepers;
     struct box_message serving = {.kind = BOX_STARTED};
-    bool still = false;
     sigset_t child;
 
     (void)sigemptyset(&child);
     (void)sigaddset(&child, SIGCHLD);
     (void)sigprocmask(SIG_BLOCK, &child, NULL);
-    polled[2].fd = signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK);
+    server->signals_fd = signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK);
     streams_let_go();
-    if (polled[2].fd < 0 || send(box->sync_fd, "s", 1, MSG_NOSIGNAL) != 1)
+    if (server->signals_fd < 0 || send(server->box->sync_fd, "s", 1, MSG_NOSIGNAL) != 1)
         return err_os(err, "beginning to serve");
     if (message_send(BOX_FD_INSIDE, &serving, err) < 0)
         return -1;
-    (void)close(BOX_FD_INSIDE); /* keepers put their caller there */
-    for (;;) {
-        struct signalfd_siginfo info;
+    /* Keepers put their caller there: nothing else may get the number. */
+    if (dup3(server->signals_fd, BOX_FD_INSIDE, O_CLOEXEC) < 0)
+        return err_os(err, "beginning to serve");
+    return 0;
+}
 
-        if (poll(polled, COUNT(polled), -1) < 0 && errno != EINTR)
-            return err_os(err, "waiting for commands");
-        if (polled[2].revents)
-            (void)!read(polled[2].fd, &info, sizeof info); /* only wakes us */
-        reap(&keepers);
-        if (polled[0].revents)
-            start_keeper(box, &keepers);
-        if (polled[1].revents && !on_order(box->sync_fd, &still))
-            return 0; /* the supervisor is gone, and we with it */
-        polled[0].fd = still ? -1 : box->plan->execs_fd;
-        polled[0].revents = 0;
-    }
+enum { WAIT_SIGNALS, WAIT_ORDERS, WAIT_EXECS, WAIT_DIRECT, WAIT_CALLERS };
+
+static size_t fill_poll(const struct server *server, struct pollfd *polled)
+{
+    const struct box *box = server->box;
+    bool waits = server->direct.caller_fd >= 0 && !server->direct.caller_gone;
+
+    polled[WAIT_SIGNALS] = (struct pollfd){.fd = server->signals_fd, .events = POLLIN};
+    polled[WAIT_ORDERS] = (struct pollfd){.fd = box->sync_fd, .events = POLLIN};
+    polled[WAIT_EXECS] =
+        (struct pollfd){.fd = server->still ? -1 : box->plan->execs_fd, .events = POLLIN};
+    polled[WAIT_DIRECT] = (struct pollfd){
+        .fd = waits && !server->still ? server->direct.caller_fd : -1, .events = POLLIN};
+    for (size_t i = 0; i < server->caller_n; i++)
+        polled[WAIT_CALLERS + i] =
+            (struct pollfd){.fd = server->still ? -1 : server->callers[i], .events = POLLIN};
+    return WAIT_CALLERS + server->caller_n;
+}
+
+/* Until outer is to be told, or what a command left has had its time. */
+static int patience_ms(const struct server *server)
+{
+    const struct direct *direct = &server->direct;
+    uint64_t until = server->look_us;
+    uint64_t now = clock_us();
+
+    if (direct->caller_fd >= 0 && direct->pid == 0 && direct->give_up_us < until)
+        until = direct->give_up_us;
+    if (until == UINT64_MAX)
+        return -1;
+    return until <= now ? 0 : (int)((until - now) / 1000U) + 1;
+}
+
+/* From the last to the first: whoever is answered may leave the list, and one behind him, who has
+ * been looked at, takes his place. */
+static void answer_all(struct server *server, const struct pollfd *polled, size_t n)
+{
+    for (size_t i = n; i-- > 0;)
+        if (polled[WAIT_CALLERS + i].revents)
+            answer(server, i);
+}
+
+static int serve_once(struct server *server, struct err *err)
+{
+    struct pollfd polled[WAIT_CALLERS + CALLERS_MAX];
+    size_t n = fill_poll(server, polled);
+    struct signalfd_siginfo info;
+
+    if (poll(polled, n, patience_ms(server)) < 0 && errno != EINTR)
+        return err_os(err, "waiting for commands");
+    if (polled[WAIT_SIGNALS].revents)
+        (void)!read(server->signals_fd, &info, sizeof info); /* only wakes us */
+    if (polled[WAIT_DIRECT].revents)
+        direct_obey(&server->direct, server->keepers, server->keeper_n);
+    answer_all(server, polled, n - WAIT_CALLERS);
+    reap(server);
+    if (polled[WAIT_EXECS].revents)
+        welcome(server);
+    wake_outer(server);
+    if (polled[WAIT_ORDERS].revents && !on_order(server->box->sync_fd, &server->still))
+        return 0; /* the supervisor is gone, and we with it */
+    return 1;
+}
+
+int serve_run(const struct box *box, struct err *err)
+{
+    static struct server server;
+    int goes_on;
+
+    server.box = box;
+    server.look_us = UINT64_MAX;
+    server.direct.caller_fd = -1;
+    if (begin_serving(&server, err) < 0)
+        return -1;
+    while ((goes_on = serve_once(&server, err)) > 0)
+        continue;
+    return goes_on;
 }

@@ -16,6 +16,7 @@
 #include "lib/base/err.h"
 
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/types.h>
 
 /* Tests build boxes that lack a wall (tests/flow/degraded), to see that the missing wall is
@@ -52,6 +53,7 @@ struct box {
 
 /* box-plan.c */
 int plan_open(int fd, const struct box_plan **out, struct err *err) MUST_CHECK;
+void plan_close(const struct box_plan *plan); /* mapped otherwise until the process ends */
 const char *plan_text(const struct box_plan *plan, uint32_t at);
 const void *plan_array(const struct box_plan *plan, uint32_t at);
 
@@ -82,6 +84,9 @@ int templates_find(struct templates *templates, const struct box_plan *plan,
 
 /* box-report.c: what can be seen from inside once the walls stand. */
 int report_send(const struct box *box, struct err *err) MUST_CHECK;
+/* The same for a caller who may have it, by its number. Never waits: -1 for one who does not read.
+ */
+int report_answer(const struct box *box, int fd, uint64_t number, struct err *err) MUST_CHECK;
 
 /* box-command.c: runs what a plan says with our 0, 1 and 2 and tells BOX_FD_INSIDE about it;
  * returns when it has ended, 1 when it is to be ended. */
@@ -91,8 +96,13 @@ struct command {
     const char *tty_path; /* of its terminal, or NULL */
     int tty_fd;           /* our end of it, or -1 */
     int signals_fd;       /* readable when a child has ended */
+    const int *streams;   /* what becomes its 0, 1 and 2; NULL: ours */
+    int workdir_fd;       /* where it starts; -1: where we are */
     pid_t pid;
 };
+void command_init(struct command *command, const struct box_plan *plan);
+void command_done(struct command *command);
+int command_spawn(struct command *command); /* the errno of a failed exec, or 0 */
 /* Only starts it; the errno of a failed exec comes back in *exec_errno. */
 int command_start(const struct box_plan *plan, struct command *out, int *exec_errno,
                   struct err *err) MUST_CHECK;
@@ -104,8 +114,33 @@ void command_io(uint64_t *read_bytes, uint64_t *written_bytes); /* from and to d
 int command_wait_for_release(struct err *err) MUST_CHECK;
 int command_run(const struct box_plan *plan, struct err *err) MUST_CHECK;
 
-/* box-serve.c: PID 1 of a kept sandbox: a process of its own for every command that comes. */
+/* box-serve.c: PID 1 of a kept sandbox: a process of its own for every command that comes while it
+ * runs another one itself. */
+enum { PASSED_PLAN, PASSED_IN, PASSED_OUT, PASSED_ERR, PASSED_COUNT };
 int serve_run(const struct box *box, struct err *err) MUST_CHECK;
+int workdir_open(const char *path, struct err *err) MUST_CHECK;
+/* All children of this process but these; how many there were. */
+size_t children_kill(const pid_t *spared, size_t spared_n);
+
+/* box-direct.c: the command PID 1 runs itself, for one caller. */
+struct direct {
+    int caller_fd;       /* -1: none runs, and nothing is left of one */
+    pid_t pid;           /* of the command; 0: it has ended, what it left has not */
+    bool caller_gone;    /* then nobody has to be told */
+    uint64_t give_up_us; /* when what it left is left alone */
+    struct box_message exited;
+};
+bool direct_fits(const struct direct *direct, const struct box_plan *plan);
+/* Takes over the connection; 0 also when the command could not be started, which was told. -1: the
+ * connection is of no use any more. */
+int direct_start(struct direct *direct, const struct box_plan *plan, int caller_fd,
+                 const int fds[PASSED_COUNT], struct err *err) MUST_CHECK;
+/* One message of its caller. */
+void direct_obey(struct direct *direct, const pid_t *keepers, size_t keeper_n);
+/* A child that is no keeper has ended. */
+void direct_reaped(struct direct *direct, pid_t pid, int status, const struct rusage *usage);
+/* After all that have ended were reaped; the caller when it is free again, or -1. */
+int direct_look(struct direct *direct, const pid_t *keepers, size_t keeper_n);
 
 /* box-files.c: files and ports for a caller outside, until its connection ends. */
 int files_serve(const struct box *box, struct err *err) MUST_CHECK;
@@ -165,6 +200,7 @@ uint64_t life_left_ms(const struct life *life); /* to the next thing life_over()
 /* Answers one connection; the reason to end the sandbox, or the one there was before. */
 enum reason control_answer(struct box *box, struct life *life, const struct watch *watch,
                            struct cgroup_set *groups, int pid, enum reason before);
+void paused_mark(const struct box_plan *plan, bool paused);
 /* The supervisor leaves it to itself, for as long as it says. */
 void life_settle(struct life *life, const struct box_message *message);
 

@@ -21,6 +21,7 @@ extern const struct backend backend_mock;
 extern const struct backend backend_local;
 
 struct cgroup_host;
+struct joints;
 struct local;
 void local_free(struct local *local);
 void local_reap(struct execute *execute); /* outer processes that have ended since */
@@ -33,6 +34,7 @@ struct execute {
     struct local *claim;        /* of a run that has none of its own, or NULL */
     int orders_fd;              /* see execute_obey(); -1: signals */
     int turn_fd;                /* see execute_turn(); -1: none */
+    struct joints *joints;      /* to kept sandboxes that commands of ours ran in, or NULL */
     struct cgroup_host *groups; /* as local found them for its offer, or NULL */
     pid_t *outers;              /* of sandboxes that stay: children of ours that will end one day */
     size_t outer_n;

@@ -19,7 +19,8 @@
 #define BOX_REPORT_MAX (192UL << 10)
 #define BOX_MOUNTS_MAX 448
 #define BOX_LOWERS_MAX 192
-#define LAYER_WORK ".work" /* behind a layer's path: the folder overlayfs works in */
+#define PAUSED_MARK "paused" /* in the folder of a kept sandbox, while it is paused */
+#define LAYER_WORK ".work"   /* behind a layer's path: the folder overlayfs works in */
 
 /* The descriptors a box is born with, besides 0, 1 and 2, which become the command's. */
 enum box_fd {
@@ -132,20 +133,22 @@ struct spawn_request {
 enum box_message_kind {
     BOX_FAILED, /* err says why; the box is coming down */
     BOX_PLACED, /* outer: pid is PID 1 as the host sees it; a pidfd of outer comes along */
-    BOX_PARKED, /* inside: every wall stands; the report is the next message */
+    BOX_PARKED, /* inside: every wall stands; the report, whose number is value, is the next
+                   message, unless the asker has it */
     BOX_STARTED,
     BOX_NOT_STARTED, /* inside: err.os says why exec failed */
-    BOX_EXITED,      /* inside: status of the command as wait() gives it */
+    BOX_EXITED,      /* inside: status of the command as wait() gives it; value 1: as BOX_CLEAR */
+    BOX_CLEAR,       /* inside: nothing is left of the command; another one may be sent */
     BOX_GONE,        /* outer: nothing of the run is left */
     BOX_RELEASE,     /* to inside: run the command */
     BOX_SIGNAL,      /* to inside: send status as a signal to the command */
     BOX_KILL,        /* to outer: end everything now; to an exec: end it and what it left */
-    BOX_REPORT,      /* to an exec: answer BOX_PARKED and the report */
-    BOX_EXEC,        /* to an exec: run this; the plan and three streams come along, or, for a
-                        detached one, the plan, its socket, its log and its lock */
-    BOX_ATTACH,      /* to a detached exec: three streams come along; answered by BOX_STARTED,
-                        value and processes: bytes of both streams before them */
-    BOX_RESIZE,      /* to a detached exec: value is rows * 65536 + columns */
+    BOX_REPORT,  /* to an exec: answer BOX_PARKED and the report, unless it is still number value */
+    BOX_EXEC,    /* to an exec: run this; the plan and three streams come along, or, for a
+                    detached one, the plan, its socket, its log and its lock */
+    BOX_ATTACH,  /* to a detached exec: three streams come along; answered by BOX_STARTED,
+                    value and processes: bytes of both streams before them */
+    BOX_RESIZE,  /* to a detached exec: value is rows * 65536 + columns */
     BOX_STATUS,  /* to outer, and its answer: pid, status (1: paused, 2: not made yet), value (ms
                     left) */
     BOX_EXTEND,  /* to outer: value is the new time to live in ms */

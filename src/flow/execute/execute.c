@@ -42,6 +42,7 @@ void execute_free(struct execute *execute)
         return;
     local_free(execute->local);
     local_free(execute->claim);
+    joints_free(execute->joints);
     execute_turn_end(execute);
     spawner_free(execute->spawner_owned);
     run_lock_drop(execute);

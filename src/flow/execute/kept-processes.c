@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The processes of a kept sandbox, as the kernel shows them on this machine: the children of its
- * PID 1 are keepers, called like their run, and everything below one belongs to it. A process may
- * end while it is looked at; then it is left out. */
+/* The processes of a kept sandbox, as the kernel shows them on this machine. Children of its PID 1
+ * that are of its session are keepers, called like their run, and everything below one belongs to
+ * it. What else there is belongs to the run PID 1 is called like: no command can be of a session
+ * that it did not begin. A process may end while it is looked at; then it is left out. */
 
 #include "flow/execute/kept.h"
 
@@ -23,6 +24,7 @@
 struct walk {
     int (*on_process)(void *context, const struct kept_process *process, struct err *err);
     void *context;
+    int session; /* of PID 1 */
     char exec[COMM_BYTES];
     unsigned seen;
 };
@@ -99,10 +101,32 @@ static int tell(struct walk *walk, int pid, struct err *err)
     return walk->on_process(walk->context, &process, err);
 }
 
+static void take_name(struct walk *walk, int pid)
+{
+    AUTO_BUF struct buf comm = BUF(PROC_TEXT_MAX);
+
+    walk->exec[0] = '\0';
+    if (read_proc(pid, "comm", &comm))
+        (void)snprintf(walk->exec, sizeof walk->exec, "%.*s", (int)strcspn(buf_text(&comm), "\n"),
+                       buf_text(&comm));
+}
+
+/* -1: it ended meanwhile. */
+static int session_of(int pid)
+{
+    AUTO_BUF struct buf text = BUF(PROC_TEXT_MAX);
+    const char *behind;
+    int session = -1;
+
+    if (!read_proc(pid, "stat", &text))
+        return -1;
+    behind = strrchr(buf_text(&text), ')');
+    return behind && sscanf(behind + 1, " %*c %*d %*d %d", &session) == 1 ? session : -1;
+}
+
 static int walk_children(struct walk *walk, int parent, unsigned depth, struct err *err)
 {
     AUTO_BUF struct buf children = BUF(PROC_TEXT_MAX);
-    AUTO_BUF struct buf comm = BUF(PROC_TEXT_MAX);
     char name[64];
     const char *at;
     char *end;
@@ -116,14 +140,13 @@ static int walk_children(struct walk *walk, int parent, unsigned depth, struct e
         if (end == at || pid <= 0)
             return 0;
         walk->seen++;
-        if (depth == 0) {
-            comm.n = 0;
-            walk->exec[0] = '\0';
-            if (read_proc((int)pid, "comm", &comm))
-                (void)snprintf(walk->exec, sizeof walk->exec, "%.*s",
-                               (int)strcspn(buf_text(&comm), "\n"), buf_text(&comm));
-        } else if (tell(walk, (int)pid, err) < 0) {
-            return -1;
+        if (depth == 0 && session_of((int)pid) == walk->session) {
+            take_name(walk, (int)pid);
+        } else {
+            if (depth == 0)
+                take_name(walk, parent);
+            if (tell(walk, (int)pid, err) < 0)
+                return -1;
         }
         if (walk_children(walk, (int)pid, depth + 1, err) < 0)
             return -1;
@@ -141,5 +164,6 @@ int execute_kept_processes(struct execute *execute, const char *id,
 
     if (execute_kept_state(execute, id, &state, err) < 0)
         return -1;
+    walk.session = session_of(state.pid);
     return walk_children(&walk, state.pid, 0, err);
 }

@@ -132,6 +132,14 @@ bool kept_box_is_held(const struct execute *execute, const char *id)
     return is_held(lock);
 }
 
+bool kept_is_paused(const char *run_dir)
+{
+    char path[RUN_DIR_BYTES + 16];
+
+    (void)snprintf(path, sizeof path, "%s/" PAUSED_MARK, run_dir);
+    return access(path, F_OK) == 0;
+}
+
 bool kept_is_held(const struct execute *execute, const char *id)
 {
     char run_dir[RUN_DIR_BYTES];

@@ -8,6 +8,7 @@
  *    STATE/boxes/ID/            its writable layer, and
  *    STATE/boxes/ID/config      what it was made from
  *    STATE/boxes/ID/turn        locked by whoever joins or exchanges it
+ *    STATE/boxes/ID/paused      there while it is paused
  *    STATE/boxes/ID/execs       socket of PID 1: commands
  *    STATE/boxes/ID/control     socket of outer: orders
  *
@@ -27,6 +28,7 @@ int kept_write_config(const struct run *run, const struct local *local, struct e
 bool kept_is_id(const char *name);
 void kept_dir(const struct execute *execute, const char *id, char out[RUN_DIR_BYTES]);
 bool kept_box_is_held(const struct execute *execute, const char *id); /* somebody's or not */
+bool kept_is_paused(const char *run_dir);
 /* Until its lock is free: its outer process has removed everything then, or was killed before it
  * could. To clear is to remove the rest and the lock, too: who does that tells of its end. */
 int kept_wait_gone(const struct execute *execute, const char *id, bool clear,

@@ -3,6 +3,7 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/io.h"
+#include "lib/base/memory.h"
 #include "lib/linux/fd-pass.h"
 
 #include <errno.h>
@@ -71,38 +72,93 @@ static int open_box_lock(struct local *local, struct err *err)
     return local->box_lock_fd < 0 ? err_os(err, "opening %s", path) : 0;
 }
 
-int joined_begin(struct execute *execute, struct run *run, struct local *local, struct err *err)
+/* Its groups, if it has any: PID 1 is in them, or in none of ours. */
+static void find_groups(struct joint *joint, const struct local *local)
+{
+    char name[CGROUP_NAME_BYTES];
+    struct err ignored; /* then nothing is held by them, which is seen at every command */
+
+    joint->host = *local->groups;
+    cgroup_name_of(joint->sandbox, name);
+    if (joint->host.tree_n && cgroup_set_find(&joint->host, name, &joint->groups, &ignored) < 0)
+        joint->groups = (struct cgroup_set){0};
+}
+
+/* Once opened it is of this process for good, whoever gets its number later. */
+static int open_status(struct joint *joint, struct err *err)
+{
+    char path[64];
+
+    (void)snprintf(path, sizeof path, "/proc/%d/status", (int)joint->inside);
+    joint->status_fd = open(path, O_RDONLY | O_CLOEXEC);
+    return joint->status_fd < 0 ? err_os(err, "opening %s", path) : 0;
+}
+
+static int join_first(struct execute *execute, const char *sandbox, struct local *local,
+                      struct err *err)
 {
     struct box_message order = {.kind = BOX_STATUS};
     struct box_message answer;
 
-    local->joined = true;
-    local->state_dir = execute->state_dir;
-    if (exec_lock_make(execute, run, local, err) < 0 ||
-        kept_open(execute, run->action.sandbox, local->run_dir, err) < 0 ||
-        open_box_lock(local, err) < 0 || kept_order(local->run_dir, &order, &answer, err) < 0)
+    if (kept_open(execute, sandbox, local->run_dir, err) < 0 || open_box_lock(local, err) < 0 ||
+        kept_order(local->run_dir, &order, &answer, err) < 0)
         return -1;
-    if (answer.status == 1)
-        return err_set(err, ERR_CONFLICT, "the sandbox is paused; resume it first");
     if (answer.status == 2)
         return err_set(err, ERR_UNAVAILABLE, "the sandbox is still being made; try again");
     local->inside = answer.pid;
-    local->before = answer;
     if (kept_connect(local->run_dir, "execs", &local->inside_fd, err) < 0)
         return -1;
-    if (box_say(local->inside_fd, BOX_REPORT, 0) < 0)
+    local->joint = xcalloc(1, sizeof *local->joint);
+    *local->joint = (struct joint){
+        .inside_fd = -1, .box_lock_fd = -1, .inside = answer.pid, .report = BUF(BOX_REPORT_MAX)};
+    (void)strcpy(local->joint->sandbox, sandbox);
+    find_groups(local->joint, local);
+    return open_status(local->joint, err);
+}
+
+static int join_again(struct execute *execute, struct joint *joint, struct local *local)
+{
+    kept_dir(execute, joint->sandbox, local->run_dir);
+    local->joint = joint;
+    local->inside = joint->inside;
+    local->inside_fd = TAKE_FD(joint->inside_fd);
+    local->box_lock_fd = TAKE_FD(joint->box_lock_fd);
+    return 0;
+}
+
+static int join(struct execute *execute, const char *sandbox, struct local *local, struct err *err)
+{
+    struct joint *joint = joint_take(execute, sandbox);
+
+    return joint ? join_again(execute, joint, local) : join_first(execute, sandbox, local, err);
+}
+
+int joined_begin(struct execute *execute, struct run *run, struct local *local, struct err *err)
+{
+    struct box_message ask = {.kind = BOX_REPORT};
+
+    local->joined = true;
+    local->state_dir = execute->state_dir;
+    if (exec_lock_make(execute, run, local, err) < 0 ||
+        join(execute, run->action.sandbox, local, err) < 0)
+        return -1;
+    if (kept_is_paused(local->run_dir))
+        return err_set(err, ERR_CONFLICT, "the sandbox is paused; resume it first");
+    ask.value = local->joint->report_number;
+    if (send(local->inside_fd, &ask, sizeof ask, MSG_NOSIGNAL) != (ssize_t)sizeof ask)
         return err_os(err, "asking the sandbox for its report");
+    /* Meanwhile PID 1 looks at itself. */
+    cgroup_set_refusals(&local->joint->groups, &local->before);
     return run->action.detach ? detached_prepare(run, local, err) : joined_streams(local, err);
 }
 
 int joined_start(struct run *run, struct local *local, struct err *err)
 {
     struct box_message order = {.kind = BOX_EXEC};
-    struct handed none = {.n = 0};
     AUTO_FD int plan_fd = -1;
     int failed;
 
-    if (box_plan_seal(run, local, &none, &plan_fd, err) < 0)
+    if (command_plan_seal(run, local, &plan_fd, err) < 0)
         return -1;
     failed = fds_send(
         local->inside_fd, &order, sizeof order,
@@ -129,15 +185,11 @@ static bool ended_with_sandbox(struct outcome *outcome, const struct local *loca
 }
 
 /* What the limits of the sandbox as a whole did while the command ran. */
-void joined_end(struct run *run, const struct local *local)
+static void see_refusals(struct outcome *outcome, const struct local *local)
 {
-    struct box_message order = {.kind = BOX_STATUS};
-    struct box_message now;
-    struct outcome *outcome = &run->outcome;
-    struct err gone; /* then its end says why */
+    struct cgroup_usage now = {0};
 
-    if (ended_with_sandbox(outcome, local) || kept_order(local->run_dir, &order, &now, &gone) < 0)
-        return;
+    cgroup_set_refusals(&local->joint->groups, &now);
     outcome->oom_killed = now.oom_kills > local->before.oom_kills;
     if (outcome->reason != REASON_NONE)
         return;
@@ -145,6 +197,17 @@ void joined_end(struct run *run, const struct local *local)
         outcome->reason = REASON_LIMIT_MEMORY;
     else if (now.pids_refused > local->before.pids_refused)
         outcome->reason = REASON_LIMIT_PIDS;
+}
+
+void joined_end(struct execute *execute, struct run *run, struct local *local)
+{
+    if (!ended_with_sandbox(&run->outcome, local))
+        see_refusals(&run->outcome, local);
+    if (!local->clear)
+        return;
+    local->joint->inside_fd = TAKE_FD(local->inside_fd);
+    local->joint->box_lock_fd = TAKE_FD(local->box_lock_fd);
+    joint_put(execute, TAKE(local->joint));
 }
 
 /* ---- orders ---- */

@@ -335,6 +335,17 @@ static bool is_never_root(struct str ids)
     return seen == 4;
 }
 
+/* From its beginning; it is shorter than what is read at a time. */
+static int read_again(int fd, struct buf *out, struct err *err)
+{
+    char text[4096];
+    ssize_t n = pread(fd, text, sizeof text, 0);
+
+    if (n < 0)
+        return err_os(err, "looking at PID 1 of the sandbox");
+    return buf_add(out, text, (size_t)n, err);
+}
+
 static int see_process(struct run *run, const struct local *local, struct err *err)
 {
     static const char *const sets[] = {"CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"};
@@ -345,7 +356,8 @@ static int see_process(struct run *run, const struct local *local, struct err *e
     char path[64];
 
     (void)snprintf(path, sizeof path, "/proc/%d/status", (int)local->inside);
-    if (file_read(AT_FDCWD, path, &text, err) < 0)
+    if (local->joint ? read_again(local->joint->status_fd, &text, err) < 0
+                     : file_read(AT_FDCWD, path, &text, err) < 0)
         return -1;
     status = buf_str(&text);
     seen->capabilities_empty = true;
@@ -389,45 +401,41 @@ static uint64_t rlimit_value(const struct facts *seen, const char *name)
     return 0;
 }
 
-struct held {
-    struct cgroup_limits groups; /* all zero when PID 1 is not in them */
-    uint64_t processors;
-};
-
-static int see_groups(const struct run *run, const struct local *local, struct held *held,
-                      struct err *err)
+static int see_groups(const struct run *run, struct local *local, struct err *err)
 {
-    AUTO_CGROUP_SET struct cgroup_set set = {0};
+    AUTO_CGROUP_SET struct cgroup_set own = {0};
+    const struct cgroup_set *set = local->joint ? &local->joint->groups : &own;
     char name[CGROUP_NAME_BYTES];
     bool inside = false;
 
     cgroup_name_of(run->sandbox_id, name);
-    if (local->groups->tree_n == 0 || cgroup_set_find(local->groups, name, &set, err) < 0)
+    if (local->groups->tree_n == 0 ||
+        (!local->joint && cgroup_set_find(local->groups, name, &own, err) < 0) || !set->host)
         return 0;
-    if (cgroup_set_contains(&set, local->inside, &inside, err) < 0)
+    if (cgroup_set_contains(set, local->inside, &inside, err) < 0)
         return -1;
-    return inside ? cgroup_set_read(&set, &held->groups, err) : 0;
+    return inside ? cgroup_set_read(set, &local->held, err) : 0;
 }
 
 /* The value a limit really has, by the means the plan names. What we hold ourselves (watching,
  * relaying) is what box and the relay were given: the plan. */
-static uint64_t held_value(const struct run *run, enum limit_kind kind, const struct held *held)
+static uint64_t held_value(const struct run *run, enum limit_kind kind,
+                           const struct cgroup_limits *groups, uint64_t processors)
 {
     const struct limit *planned = &run->plan.limits.of[kind];
 
     switch (planned->means) {
     case MEANS_CGROUP:
-        return kind == LIMIT_MEMORY ? held->groups.memory_bytes
-               : kind == LIMIT_PIDS ? held->groups.pids
-                                    : held->groups.cpu_millis;
+        return kind == LIMIT_MEMORY ? groups->memory_bytes
+               : kind == LIMIT_PIDS ? groups->pids
+                                    : groups->cpu_millis;
     case MEANS_RLIMIT:
         return rlimit_value(&run->seen, "nproc");
     case MEANS_AFFINITY:
         /* More processors than there are is as good as all of them. */
-        return held->processors >= run->offer.processors &&
-                       planned->value / 1000 >= held->processors
+        return processors >= run->offer.processors && planned->value / 1000 >= processors
                    ? planned->value
-                   : held->processors * 1000;
+                   : processors * 1000;
     case MEANS_WATCH:
     case MEANS_RELAY:
     case MEANS_NONE:
@@ -436,30 +444,34 @@ static uint64_t held_value(const struct run *run, enum limit_kind kind, const st
     return 0;
 }
 
-static int see_limits(struct run *run, const struct local *local, struct str processors,
-                      struct err *err)
+static void see_limits(struct run *run, const struct local *local, struct str processors)
 {
-    struct held held = {{0}, 0};
-    bool groups = false;
+    struct str line = str_cut(&processors, '\n');
+    uint64_t number = next_number(&line);
 
-    processors = str_cut(&processors, '\n');
-    held.processors = next_number(&processors);
-    for (enum limit_kind kind = 0; kind < LIMIT_COUNT; kind++)
-        groups |= run->plan.limits.of[kind].means == MEANS_CGROUP;
-    if (groups && see_groups(run, local, &held, err) < 0)
-        return -1;
     for (enum limit_kind kind = 0; kind < LIMIT_COUNT; kind++) {
         run->seen.limits.of[kind] = run->plan.limits.of[kind];
-        run->seen.limits.of[kind].value = held_value(run, kind, &held);
+        run->seen.limits.of[kind].value = held_value(run, kind, &local->held, number);
     }
-    return 0;
 }
 
-int observe(struct run *run, struct local *local, struct str report, struct err *err)
+int observe_outside(struct run *run, struct local *local, struct err *err)
+{
+    bool groups = false;
+
+    run->seen = (struct facts){.host_user_is_root = true};
+    local->held = (struct cgroup_limits){0};
+    for (enum limit_kind kind = 0; kind < LIMIT_COUNT; kind++)
+        groups |= run->plan.limits.of[kind].means == MEANS_CGROUP;
+    if (see_process(run, local, err) < 0)
+        return -1;
+    return groups ? see_groups(run, local, err) : 0;
+}
+
+void observe_inside(struct run *run, struct local *local, struct str report)
 {
     struct str probes = section(report, "probes");
 
-    run->seen = (struct facts){.host_user_is_root = true};
     run->seen.provider_version = run->offer.version;
     run->seen.landlock_abi = landlock_abi();
     run->seen.landlock_refuses = all_refused(probes, "landlock_");
@@ -469,7 +481,5 @@ int observe(struct run *run, struct local *local, struct str report, struct err 
     see_interfaces(run, section(report, "net"));
     see_mounts(run, local, section(report, "mountinfo"), section(report, "targets"));
     see_rlimits(run, section(report, "rlimits"));
-    if (see_process(run, local, err) < 0)
-        return -1;
-    return see_limits(run, local, section(report, "processors"), err);
+    see_limits(run, local, section(report, "processors"));
 }

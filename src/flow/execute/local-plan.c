@@ -183,7 +183,6 @@ static void put_kept(const struct run *run, const struct local *local, struct ha
 {
     const struct lifetime *life = &run->action.lifetime;
 
-    plan->execs_fd = plan->control_fd = -1;
     if (!action_keeps(run->action.kind))
         return;
     plan->execs_fd = (int32_t)(BOX_FD_FIRST_MOUNT + (int)handed->n);
@@ -196,18 +195,25 @@ static void put_kept(const struct run *run, const struct local *local, struct ha
     plan->max_ms = life->max_ms;
 }
 
-static int put_all(struct buf *block, struct run *run, struct local *local, struct handed *handed,
-                   struct box_plan *plan, struct err *err)
+/* All that is looked at when it is for a sandbox that stands. */
+static int put_command(struct buf *block, const struct run *run, const struct local *local,
+                       struct box_plan *plan, struct err *err)
 {
-    char group[CGROUP_NAME_BYTES];
-
     if (put_text(block, run->plan.hostname, &plan->hostname, err) < 0 ||
         put_text(block, run->plan.workdir, &plan->workdir, err) < 0 ||
         put_text(block, run->id, &plan->run_id, err) < 0 ||
         put_text(block, local->run_dir, &plan->run_dir, err) < 0 ||
-        put_words(block, run->action.argv, &plan->argv, &plan->argv_n, err) < 0 ||
-        put_words(block, run->plan.env, &plan->env, &plan->env_n, err) < 0 ||
-        put_mounts(block, run, local, handed, plan, err) < 0 ||
+        put_words(block, run->action.argv, &plan->argv, &plan->argv_n, err) < 0)
+        return -1;
+    return put_words(block, run->plan.env, &plan->env, &plan->env_n, err);
+}
+
+static int put_walls(struct buf *block, struct run *run, struct local *local, struct handed *handed,
+                     struct box_plan *plan, struct err *err)
+{
+    char group[CGROUP_NAME_BYTES];
+
+    if (put_mounts(block, run, local, handed, plan, err) < 0 ||
         put_paths(block, run, plan, err) < 0 || put_rlimits(block, run, plan, err) < 0)
         return -1;
     put_limits(run, plan);
@@ -250,11 +256,9 @@ static int seal(const struct buf *block, int *out_fd, struct err *err)
     return 0;
 }
 
-int box_plan_seal(struct run *run, struct local *local, struct handed *handed, int *out_fd,
-                  struct err *err)
+static void plan_init(const struct run *run, struct box_plan *plan)
 {
-    AUTO_BUF struct buf block = BUF(BOX_PLAN_MAX);
-    struct box_plan plan = {
+    *plan = (struct box_plan){
         .magic = BOX_PLAN_MAGIC,
         .version = BOX_PLAN_VERSION,
         .inside_uid = run->plan.inside_uid,
@@ -268,13 +272,41 @@ int box_plan_seal(struct run *run, struct local *local, struct handed *handed, i
         .sockets_none = run->plan.sockets_none,
         .detached = run->action.detach,
         .wall_ms = run->action.detach ? run->action.wall_ms : 0,
+        .execs_fd = -1,
+        .control_fd = -1,
     };
+    put_size(plan);
+}
 
-    put_size(&plan);
+static int finish(struct buf *block, struct box_plan *plan, int *out_fd, struct err *err)
+{
+    plan->size = (uint32_t)block->n;
+    memcpy(block->p, plan, sizeof *plan);
+    return seal(block, out_fd, err);
+}
+
+int box_plan_seal(struct run *run, struct local *local, struct handed *handed, int *out_fd,
+                  struct err *err)
+{
+    AUTO_BUF struct buf block = BUF(BOX_PLAN_MAX);
+    struct box_plan plan;
+
+    plan_init(run, &plan);
     if (buf_add(&block, &plan, sizeof plan, err) < 0 ||
-        put_all(&block, run, local, handed, &plan, err) < 0)
+        put_command(&block, run, local, &plan, err) < 0 ||
+        put_walls(&block, run, local, handed, &plan, err) < 0)
         return err_in(err, "the plan");
-    plan.size = (uint32_t)block.n;
-    memcpy(block.p, &plan, sizeof plan);
-    return seal(&block, out_fd, err);
+    return finish(&block, &plan, out_fd, err);
+}
+
+int command_plan_seal(struct run *run, const struct local *local, int *out_fd, struct err *err)
+{
+    AUTO_BUF struct buf block = BUF(BOX_PLAN_MAX);
+    struct box_plan plan;
+
+    plan_init(run, &plan);
+    if (buf_add(&block, &plan, sizeof plan, err) < 0 ||
+        put_command(&block, run, local, &plan, err) < 0)
+        return err_in(err, "the plan of the command");
+    return finish(&block, &plan, out_fd, err);
 }

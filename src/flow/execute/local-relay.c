@@ -11,6 +11,7 @@
 #include "flow/execute/orders.h"
 
 #include "lib/base/clock.h"
+#include "lib/base/memory.h"
 #include "lib/crypto/crypto.h"
 #include "lib/linux/fd-pass.h"
 
@@ -27,6 +28,7 @@
 #include <sys/wait.h>
 
 #define CHUNK_BYTES 65536U
+#define FIRST_BYTES 1024U
 #define SURE_BYTES 4096U /* PIPE_BUF: never blocks after POLLOUT */
 #define GRACE_US 250000U
 #define TERMINAL_WAIT_MS 5000
@@ -36,9 +38,9 @@
 
 /* One direction: bytes wait in `held` until the sink takes them. */
 struct flow {
-    int from; /* -1: closed */
-    int to;   /* -1: nobody listens; bytes are still counted */
-    char held[CHUNK_BYTES];
+    int from;   /* -1: closed */
+    int to;     /* -1: nobody listens; bytes are still counted */
+    char *held; /* CHUNK_BYTES of them, once there was something to hold */
     size_t held_at, held_n;
     size_t step; /* how much one write may take */
     uint64_t bytes;
@@ -60,6 +62,7 @@ struct relay {
     uint64_t give_up_us;  /* when readers that do not read are left behind, once it was ended */
     int tty_fd;           /* our end of the command's terminal, or -1 */
     bool exited;
+    bool clear; /* nothing of it is left inside, and the connection is as good as new */
     bool killed;
 };
 
@@ -69,6 +72,7 @@ static void flow_init(struct flow *flow, int from, int to, bool keep, uint64_t k
 
     flow->from = from;
     flow->to = to;
+    flow->held = NULL;
     flow->held_at = flow->held_n = 0;
     flow->bytes = 0;
     flow->keep = keep;
@@ -105,9 +109,25 @@ static void close_source(struct flow *flow)
     }
 }
 
+/* Most streams end without a byte: those cost no memory. */
+static ssize_t read_some(struct flow *flow)
+{
+    char first[FIRST_BYTES];
+    ssize_t got;
+
+    if (flow->held)
+        return read(flow->from, flow->held, CHUNK_BYTES);
+    got = read(flow->from, first, sizeof first);
+    if (got > 0) {
+        flow->held = xmalloc(CHUNK_BYTES);
+        memcpy(flow->held, first, (size_t)got);
+    }
+    return got;
+}
+
 static void flow_read(struct flow *flow)
 {
-    ssize_t got = read(flow->from, flow->held, sizeof flow->held);
+    ssize_t got = read_some(flow);
 
     if (got < 0 && (errno == EINTR || errno == EAGAIN))
         return;
@@ -332,7 +352,11 @@ static void on_message(struct relay *relay, const struct box_message *message)
         run->outcome.peak_memory_bytes = message->peak_memory_bytes;
         run->outcome.read_bytes = message->read_bytes;
         run->outcome.written_bytes = message->written_bytes;
+        relay->clear = message->value == 1;
         on_end(relay);
+        return;
+    case BOX_CLEAR:
+        relay->clear = true;
         return;
     case BOX_FAILED:
         run->outcome.reason = REASON_SANDBOX_FAILED;
@@ -395,14 +419,14 @@ static void take_rest(struct relay *relay, int inside_fd)
 
 enum { WAIT_IN, WAIT_OUT, WAIT_ERR, WAIT_INSIDE, WAIT_SUPERVISOR, WAIT_SIGNALS, WAIT_COUNT };
 
-/* A sandbox of our own is over when box says so; a command in a kept one when its keeper closes
- * the connection. What stays in the background may hold the streams open for as long as it likes:
- * they are read as far as they are filled. A reader of ours may be slow, but one that does not
- * read at all does not hold up the end of what was cancelled or ran out of time. */
+/* A sandbox of our own is over when box says so; a command in a kept one when PID 1 says so, or its
+ * keeper closes the connection. What stays in the background may hold the streams open for as long
+ * as it likes: they are read as far as they are filled. A reader of ours may be slow, but one that
+ * does not read at all does not hold up the end of what was cancelled or ran out of time. */
 static bool is_over(const struct relay *relay, int inside_fd, int supervisor_fd)
 {
     const struct local *local = relay->local;
-    bool ended = is_ours(local) ? local->gone || supervisor_fd < 0 : inside_fd < 0;
+    bool ended = is_ours(local) ? local->gone || supervisor_fd < 0 : inside_fd < 0 || relay->clear;
 
     return ended && (relay->run->action.keep_background || clock_us() >= relay->give_up_us ||
                      (!is_open(&relay->out) && !is_open(&relay->err)));
@@ -451,6 +475,7 @@ static int loop(struct relay *relay, struct err *err)
         on_time(relay);
     }
     take_rest(relay, inside_fd);
+    relay->local->clear = relay->clear && inside_fd >= 0 && !is_ours(relay->local);
     read_what_is_there(relay);
     if (clock_us() >= relay->give_up_us) {
         relay->out.truncated |= is_open(&relay->out);
@@ -470,6 +495,7 @@ static void finish_stream(struct run *run, struct flow *flow, struct stream_resu
     if (flow->keep)
         out->kept = arena_str(&run->mem, buf_str(&flow->kept));
     buf_done(&flow->kept);
+    free(flow->held);
 }
 
 static void finish_reason(struct relay *relay)
@@ -521,18 +547,16 @@ static void finish(struct relay *relay)
 
 int relay(struct run *run, struct local *local, const struct streams *streams, struct err *err)
 {
-    struct relay *relay = xcalloc(1, sizeof *relay);
+    struct relay all = {.run = run, .local = local, .tty_fd = -1};
+    struct relay *relay = &all;
     uint64_t keep_max = run->plan.limits.of[LIMIT_OUTPUT].value;
     uint64_t began_us = clock_us();
     int failed;
 
-    relay->run = run;
-    relay->local = local;
     relay->deadline_us =
         began_us +
         (run->action.wall_ms ? run->action.wall_ms : run->plan.limits.of[LIMIT_WALL].value) * 1000U;
     relay->kill_us = relay->give_up_us = UINT64_MAX;
-    relay->tty_fd = -1;
     flow_init(&relay->in, streams->in_fd, local->in_fd, false, 0);
     relay->in.close_to = true;
     local->in_fd = -1; /* the flow closes it when our input ends */
@@ -558,7 +582,6 @@ int relay(struct run *run, struct local *local, const struct streams *streams, s
     close_source(&relay->out);
     close_source(&relay->err);
     finish(relay);
-    free(relay);
     return failed;
 }
 
@@ -594,8 +617,10 @@ static bool on_attached_signal(int signals_fd, int fd)
 int relay_attached(int fd, const int pipes[3], const struct streams *streams, int signals_fd,
                    bool tty, struct box_message *end, struct err *err)
 {
-    AUTO_FREE struct relay *relay = xcalloc(1, sizeof *relay);
+    struct relay all = {.tty_fd = -1};
+    struct relay *relay = &all;
     struct flow *flows[] = {&relay->in, &relay->out, &relay->err};
+    int failed = 0;
 
     flow_init(&relay->in, streams->in_fd, pipes[0], false, 0);
     flow_init(&relay->out, pipes[1], streams->out_fd, false, 0);
@@ -612,8 +637,10 @@ int relay_attached(int fd, const int pipes[3], const struct streams *streams, in
             {.fd = signals_fd, .events = POLLIN},
         };
 
-        if (poll(polled, COUNT(polled), -1) < 0 && errno != EINTR)
-            return err_os(err, "waiting for the command");
+        if (poll(polled, COUNT(polled), -1) < 0 && errno != EINTR) {
+            failed = err_os(err, "waiting for the command");
+            break;
+        }
         for (size_t i = 0; i < COUNT(flows); i++)
             flow_act(flows[i], &polled[i]);
         if (polled[4].revents && !on_attached_signal(signals_fd, fd)) {
@@ -629,9 +656,11 @@ int relay_attached(int fd, const int pipes[3], const struct streams *streams, in
                 fd = -1; /* it says one thing, or is gone */
         }
     }
-    for (size_t i = 0; i < COUNT(flows); i++)
+    for (size_t i = 0; i < COUNT(flows); i++) {
         close_source(flows[i]);
+        free(flows[i]->held);
+    }
     if (relay->in.to >= 0)
         (void)close(relay->in.to);
-    return 0;
+    return failed;
 }

@@ -116,6 +116,7 @@ static void local_end(struct local *local)
     close_fd(&local->err_fd);
     close_fd(&local->signals_fd);
     close_fd(&local->box_lock_fd);
+    joint_free(TAKE(local->joint));
     for (size_t i = 0; i < COUNT(local->passed_fds); i++)
         close_fd(&local->passed_fds[i]);
 }
@@ -302,15 +303,44 @@ static int fail_as_box_says(const struct box_message *message, struct err *err)
     return err_in(err, "building the sandbox");
 }
 
+static int take_report(struct local *local, struct buf *report, struct err *err)
+{
+    char *bytes = xmalloc(BOX_REPORT_MAX);
+    ssize_t n = recv(local->inside_fd, bytes, BOX_REPORT_MAX, 0);
+    int failed = n <= 0 ? err_set(err, ERR_UNAVAILABLE, "box sent no report")
+                        : buf_add(report, bytes, (size_t)n, err);
+
+    free(bytes);
+    return failed;
+}
+
+/* What PID 1 saw, or that it is what it told us last. */
+static int on_parked(struct local *local, const struct box_message *message, struct buf *report,
+                     struct err *err)
+{
+    struct joint *joint = local->joint;
+
+    if (joint && message->value && message->value == joint->report_number)
+        return buf_add(report, joint->report.p, joint->report.n, err);
+    if (take_report(local, report, err) < 0)
+        return -1;
+    if (!joint)
+        return 0;
+    buf_clear(&joint->report);
+    joint->report_number = message->value;
+    return buf_add(&joint->report, report->p, report->n, err);
+}
+
 static int park_box(struct execute *execute, struct run *run, struct err *err)
 {
     struct local *local = execute->local;
     uint64_t deadline_us = clock_us() + BUILD_WAIT_US;
-    bool parked = false;
-    AUTO_FREE char *report = NULL;
-    ssize_t report_n = 0;
+    AUTO_BUF struct buf report = BUF(BOX_REPORT_MAX);
+    bool outside = local->inside > 0; /* it stands already: look while it looks at itself */
 
-    while (!parked || local->inside < 0) {
+    if (outside && observe_outside(run, local, err) < 0)
+        return -1;
+    while (!report.n || local->inside < 0) {
         struct box_message message;
         bool from_inside = false;
 
@@ -320,15 +350,13 @@ static int park_box(struct execute *execute, struct run *run, struct err *err)
             return fail_as_box_says(&message, err);
         if (message.kind == BOX_PLACED)
             local->inside = message.pid;
-        if (message.kind == BOX_PARKED) {
-            report = xmalloc(BOX_REPORT_MAX);
-            report_n = recv(local->inside_fd, report, BOX_REPORT_MAX, 0);
-            parked = true;
-        }
+        if (message.kind == BOX_PARKED && on_parked(local, &message, &report, err) < 0)
+            return -1;
     }
-    if (report_n <= 0)
-        return err_set(err, ERR_UNAVAILABLE, "box sent no report");
-    return observe(run, local, arena_str(&run->mem, (struct str){report, (size_t)report_n}), err);
+    if (!outside && observe_outside(run, local, err) < 0)
+        return -1;
+    observe_inside(run, local, arena_str(&run->mem, buf_str(&report)));
+    return 0;
 }
 
 static int park(struct execute *execute, struct run *run, struct err *err)
@@ -383,7 +411,7 @@ static int release(struct execute *execute, struct run *run, const struct stream
                                                 : relay(run, local, streams, err);
 
     if (local->joined && !local->taken)
-        joined_end(run, local);
+        joined_end(execute, run, local);
     if (local->stays && !local->taken)
         remember_outer(execute, local->outer);
     close_sources(run);

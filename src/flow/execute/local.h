@@ -5,6 +5,7 @@
 
 #include "flow/execute/backend.h"
 #include "flow/execute/box-wire.h"
+#include "lib/base/buf.h"
 #include "lib/linux/cgroup.h"
 
 #include <sys/types.h>
@@ -23,11 +24,13 @@ struct local {
     size_t layer_n;
     int execs_fd; /* kept: listening sockets, handed to box */
     int control_fd;
-    bool cleared;    /* folder and cgroups are gone: the lock may go, too */
-    bool stays;      /* a kept sandbox that stands: it is not ours to end */
-    bool joined;     /* a command in a kept sandbox: the folder is not ours to remove */
-    bool taken;      /* joined, and all of it is ours: it came out of the pool */
-    int box_lock_fd; /* joined: where its sandbox says why it ended; -1: not opened */
+    bool cleared;        /* folder and cgroups are gone: the lock may go, too */
+    bool stays;          /* a kept sandbox that stands: it is not ours to end */
+    bool joined;         /* a command in a kept sandbox: the folder is not ours to remove */
+    bool taken;          /* joined, and all of it is ours: it came out of the pool */
+    int box_lock_fd;     /* joined: where its sandbox says why it ended; -1: not opened */
+    bool clear;          /* joined: the command is over, and its connection takes another */
+    struct joint *joint; /* joined: what else is kept between two commands, or NULL */
     const char *state_dir;
     char exec_dir[RUN_DIR_BYTES]; /* joined: what its lock is named after */
     pid_t outer;                  /* our child; -1: there is none, or a spawner's */
@@ -39,10 +42,11 @@ struct local {
     int in_fd, out_fd, err_fd; /* our ends of the command's streams */
     int passed_fds[3];         /* joined: the other ends, until they are handed over */
     int signals_fd;
-    int cancelled_by;          /* the signal, or 0 */
-    bool gone;                 /* box said that nothing is left */
-    struct box_message end;    /* what it said */
-    struct box_message before; /* joined: how the sandbox was before the command */
+    int cancelled_by;           /* the signal, or 0 */
+    bool gone;                  /* box said that nothing is left */
+    struct box_message end;     /* what it said */
+    struct cgroup_limits held;  /* what its groups hold; all zero when PID 1 is not in them */
+    struct cgroup_usage before; /* joined: what its groups had refused before the command */
 
     const struct cgroup_host *groups; /* the trees a run's groups are in */
 };
@@ -97,6 +101,10 @@ struct handed {
 int box_plan_seal(struct run *run, struct local *local, struct handed *handed, int *out_fd,
                   struct err *err) MUST_CHECK;
 
+/* Only what a command for a sandbox that stands needs of it. */
+int command_plan_seal(struct run *run, const struct local *local, int *out_fd,
+                      struct err *err) MUST_CHECK;
+
 /* local-spawn.c: by a box of its own, or by a spawner. */
 int box_spawn(struct run *run, struct local *local, struct spawner *spawner,
               struct err *err) MUST_CHECK;
@@ -108,8 +116,10 @@ int spawner_ask(struct spawner *spawner, const int *fds, size_t n, struct err *e
 /* Waits for the end of a process by its pidfd; false: it did not end in time. */
 bool wait_for_end(int pidfd, uint64_t wait_us);
 
-/* local-observe.c: run->seen from box's report and from what the kernel says of its PID 1. */
-int observe(struct run *run, struct local *local, struct str report, struct err *err) MUST_CHECK;
+/* local-observe.c: run->seen, first from what the kernel says of PID 1, which must be known, then
+ * from box's report. */
+int observe_outside(struct run *run, struct local *local, struct err *err) MUST_CHECK;
+void observe_inside(struct run *run, struct local *local, struct str report);
 
 /* local-relay.c: from the release to the end. */
 int relay(struct run *run, struct local *local, const struct streams *streams,
@@ -124,13 +134,36 @@ void outcome_not_started(struct run *run, int os);
 /* mirror-copy.c: the folder of this machine that the run mirrors, into its layer. */
 int mirror_fill(struct run *run, struct local *local, struct err *err) MUST_CHECK;
 
+/* kept-joint.c: what a process keeps of a sandbox between two commands of its own in it. A
+ * connection to PID 1 lives exactly as long as that one; what was seen over it holds as long as
+ * PID 1 says so. */
+struct joint {
+    char sandbox[ID_BYTES];
+    int inside_fd;
+    int box_lock_fd;
+    pid_t inside;
+    int status_fd;          /* /proc/PID/status of PID 1 */
+    uint64_t report_number; /* 0: none yet */
+    struct buf report;
+    struct cgroup_host host; /* the set borrows it */
+    struct cgroup_set groups;
+    uint64_t used; /* the higher, the later */
+};
+struct joints;
+void joints_free(struct joints *joints);
+/* The one of that sandbox, taken out; NULL: there is none whose PID 1 still lives. */
+struct joint *joint_take(struct execute *execute, const char *sandbox);
+void joint_put(struct execute *execute, struct joint *joint); /* takes it over */
+void joint_free(struct joint *joint);
+AUTO_TYPE(joint)
+
 /* local-kept.c: a sandbox that stays, and a command in one that stays. */
 int kept_release(struct run *run, struct local *local, struct err *err) MUST_CHECK;
 int joined_begin(struct execute *execute, struct run *run, struct local *local,
                  struct err *err) MUST_CHECK;
 int joined_streams(struct local *local, struct err *err) MUST_CHECK;
 int joined_start(struct run *run, struct local *local, struct err *err) MUST_CHECK;
-void joined_end(struct run *run, const struct local *local);
+void joined_end(struct execute *execute, struct run *run, struct local *local);
 
 /* Waits for the next message of either end of box; a signal to us, the deadline or the end of
  * both is a failure. Which end it was is in *from_inside. */

@@ -55,7 +55,6 @@ static bool take_one(const struct execute *execute, int dir_fd, const char *id, 
     CRASH_POINT("pool-unlisted");
     (void)strcpy(run->sandbox_id, id);
     local->inside = answer.pid;
-    local->before = answer;
     local->taken = true;
     return true;
 }

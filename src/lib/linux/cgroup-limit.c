@@ -267,6 +267,26 @@ static uint64_t read_peak(const struct cgroup_set *set, int dir_fd, bool v2)
     return peak;
 }
 
+static void read_refusals(const struct cgroup_set *set, struct cgroup_usage *out)
+{
+    bool v2 = false;
+    int dir_fd = group_for(set, CGROUP_MEMORY, &v2);
+
+    if (dir_fd >= 0)
+        read_counter(dir_fd, v2 ? "memory.events" : "memory.oom_control", "oom_kill",
+                     &out->oom_kills);
+    dir_fd = group_for(set, CGROUP_PIDS, &v2);
+    if (dir_fd >= 0)
+        read_counter(dir_fd, "pids.events", "max", &out->pids_refused);
+}
+
+void cgroup_set_refusals(const struct cgroup_set *set, struct cgroup_usage *out)
+{
+    *out = (struct cgroup_usage){.cpu_us = 0};
+    if (set->host)
+        read_refusals(set, out);
+}
+
 /* Counters of the groups since they exist. */
 static void read_usage(const struct cgroup_set *set, struct cgroup_usage *out)
 {
@@ -283,13 +303,9 @@ static void read_usage(const struct cgroup_set *set, struct cgroup_usage *out)
     dir_fd = group_for(set, CGROUP_MEMORY, &v2);
     if (dir_fd >= 0) {
         read_optional(dir_fd, v2 ? "memory.current" : "memory.usage_in_bytes", &out->memory_bytes);
-        read_counter(dir_fd, v2 ? "memory.events" : "memory.oom_control", "oom_kill",
-                     &out->oom_kills);
         out->peak_memory_bytes = read_peak(set, dir_fd, v2);
     }
-    dir_fd = group_for(set, CGROUP_PIDS, &v2);
-    if (dir_fd >= 0)
-        read_counter(dir_fd, "pids.events", "max", &out->pids_refused);
+    read_refusals(set, out);
 }
 
 int cgroup_set_usage(const struct cgroup_set *set, struct cgroup_usage *out, struct err *err)

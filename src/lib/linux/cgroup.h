@@ -172,6 +172,8 @@ int cgroup_set_is_empty(const struct cgroup_set *set, bool *out, struct err *err
 
 int cgroup_set_usage(const struct cgroup_set *set, struct cgroup_usage *out,
                      struct err *err) MUST_CHECK;
+/* Of that only oom_kills and pids_refused, since the groups exist; 0 without groups. */
+void cgroup_set_refusals(const struct cgroup_set *set, struct cgroup_usage *out);
 
 /* Ends every process in the set, frozen or not, and returns when none is left. ERR_TIMEOUT
  * when some are. Without CGROUP_KILL the process limit is set to 0 first, so that nothing

@@ -39,7 +39,8 @@ static void look(struct sample *sample)
 {
     struct err err;
 
-    CHECK_INT(observe(&sample->run, &sample->local, buf_str(&sample->report), &err), 0);
+    CHECK_INT(observe_outside(&sample->run, &sample->local, &err), 0);
+    observe_inside(&sample->run, &sample->local, buf_str(&sample->report));
 }
 
 static void tear_down(struct sample *sample)
@@ -253,7 +254,7 @@ TEST(process_that_is_gone_is_a_failure)
 
     set_up(&sample);
     sample.local.inside = 0x3fffffff;
-    CHECK_INT(observe(&sample.run, &sample.local, buf_str(&sample.report), &err), -1);
+    CHECK_INT(observe_outside(&sample.run, &sample.local, &err), -1);
     CHECK(strstr(err.text, "/proc/1073741823/status") != NULL);
     tear_down(&sample);
 }
