@@ -344,3 +344,13 @@ YAML
     status_is 0
     no_sandbox_left
 }
+
+@test "a mount named from here is the same folder from everywhere" {
+    mkdir -p here elsewhere
+    echo word >here/file
+    make --mount here:/mnt/x
+    [ "$(brig sandbox show "$id" | jq -r '.mounts[0]')" = "$WORK/here:/mnt/x" ]
+    cd elsewhere
+    run -0 in_it -- cat /mnt/x/file </dev/null
+    [ "$output" = word ]
+}

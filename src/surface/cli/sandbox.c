@@ -43,14 +43,25 @@ static const char *principal(struct invocation *inv)
     return arena_printf(&inv->mem, "uid:%u", (unsigned)getuid());
 }
 
-/* A sandbox that stays is planned again from other places: its folder has to be the same there. */
-static const char *workspace_from(struct invocation *inv, const char *text)
+/* A sandbox that stays is planned again from other places: its folders have to be the same there.
+ */
+static const char *from_here(struct invocation *inv, const char *text)
 {
     char here[PATH_BYTES_MAX];
 
     if (!text || *text == '/' || *text == ':' || !getcwd(here, sizeof here))
         return text;
     return arena_printf(&inv->mem, "%s/%s", strcmp(here, "/") == 0 ? "" : here, text);
+}
+
+static struct words mounts_from(struct invocation *inv)
+{
+    struct words asked = option_words(inv, "--mount");
+    const char **mounts = arena_array(&inv->mem, const char *, asked.n + 1);
+
+    for (size_t i = 0; i < asked.n; i++)
+        mounts[i] = from_here(inv, asked.v[i]);
+    return (struct words){mounts, asked.n};
 }
 
 static void fill_request(struct invocation *inv, struct sandbox_call *call)
@@ -65,7 +76,7 @@ static void fill_request(struct invocation *inv, struct sandbox_call *call)
     request->image = text_or(inv, "--image", "host");
     request->user = text_or(inv, "--user", NULL);
     request->workdir = text_or(inv, "--workdir", NULL);
-    request->workspace = workspace_from(inv, text_or(inv, "--workspace", NULL));
+    request->workspace = from_here(inv, text_or(inv, "--workspace", NULL));
     request->allow_protected =
         has_option(inv, "--allow-protected") && option_flag(inv, "--allow-protected");
     request->argv = inv->command->takes_command ? inv->operands : (struct words){nothing, 1};
@@ -73,7 +84,7 @@ static void fill_request(struct invocation *inv, struct sandbox_call *call)
     if (has_option(inv, "--env"))
         request->env = option_words(inv, "--env");
     if (has_option(inv, "--mount"))
-        request->mounts = option_words(inv, "--mount");
+        request->mounts = mounts_from(inv);
     request->network_policy = strcmp(text_or(inv, "--network", "none"), "policy") == 0;
     request->sockets_none = strcmp(text_or(inv, "--sockets", ""), "none") == 0;
     request->tty = has_option(inv, "--tty") && option_flag(inv, "--tty");
