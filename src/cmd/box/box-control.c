@@ -190,7 +190,8 @@ enum reason control_answer(struct box *box, struct life *life, const struct watc
         life->heir_fd = TAKE_FD(fd); /* answered when everything has ended */
         return before;
     }
-    fill_status(life, watch, groups, &answer);
+    if (order.kind != BOX_TAKE) /* whoever takes it wants to begin */
+        fill_status(life, watch, groups, &answer);
     if (message_send(fd, &answer, &err) < 0 || answer.kind == BOX_FAILED) {
         if (order.kind == BOX_HOLD && answer.kind != BOX_FAILED)
             hold_end(&hold);

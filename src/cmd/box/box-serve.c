@@ -497,6 +497,8 @@ int serve_run(const struct box *box, struct err *err)
     server.direct.caller_fd = -1;
     if (begin_serving(&server, err) < 0)
         return -1;
+    if (box->plan->prepared)
+        report_prepare(box);
     while ((goes_on = serve_once(&server, err)) > 0)
         continue;
     return goes_on;

@@ -87,6 +87,8 @@ int report_send(const struct box *box, struct err *err) MUST_CHECK;
 /* The same for a caller who may have it, by its number. Never waits: -1 for one who does not read.
  */
 int report_answer(const struct box *box, int fd, uint64_t number, struct err *err) MUST_CHECK;
+/* Looks before anybody asks, so that only what can have changed has to be looked at then. */
+void report_prepare(const struct box *box);
 
 /* box-command.c: runs what a plan says with our 0, 1 and 2 and tells BOX_FD_INSIDE about it;
  * returns when it has ended, 1 when it is to be ended. */
