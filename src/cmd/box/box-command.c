@@ -122,7 +122,7 @@ static int spawn_at(struct command *command, const char *path)
     (void)sigprocmask(SIG_SETMASK, &all, &before);
     pid = vfork(); /* NOLINT(clang-analyzer-security.insecureAPI.vfork): see above */
     if (pid == 0) {
-        error = become(command, path, ignored);
+        error = become(command, path, ignored); /* NOLINT(clang-analyzer-unix.Vfork) */
         _exit(127);
     }
     if (pid < 0)
