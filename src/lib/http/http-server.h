@@ -18,6 +18,8 @@
  * and answers with http_answer, or http_begin, http_send... and http_end, then or later, on the
  * loop's thread. Other threads keep the exchange's id and come through http_server_post.
  *
+ * Programs ignore SIGPIPE: libuv writes with write(2).
+ *
  * Once the answer has ended, on_body and on_body_end come no more. Whatever is left of a small
  * body is thrown away; a large one costs the connection. Requests that are sent ahead wait until
  * the answer before them has ended, so answers are in order. A client that closes its sending
