@@ -130,7 +130,8 @@ void http_pause(struct http_exchange *x);
 void http_resume(struct http_exchange *x);
 
 /* The whole answer. -1: nothing was sent (a header is refused, or an answer has begun); answer
- * something else. HEAD gets the head only, 204 and 304 no body. */
+ * something else. HEAD gets the head only, 204 and 304 no body. What is larger than may wait
+ * (limits.output_max) goes out in pieces instead: whole, it costs a slow client its connection. */
 int http_answer(struct http_exchange *x, int status, const struct http_header *headers, size_t n,
                 struct str body, struct err *err) MUST_CHECK;
 /* What the server answers to a fault; the connection ends after it. */

@@ -90,6 +90,31 @@ TEST(answer_until_close_ends_with_it)
     CHECK_INT(body.fault, HTTP_FAULT_BODY_TOO_LARGE);
 }
 
+/* What the request asked for decides whether there is a body. */
+TEST(answers_to_head_and_connect_have_no_body)
+{
+    static const struct {
+        enum http_method asked;
+        const char *text;
+        enum http_framing framing;
+    } cases[] = {
+        {HTTP_GET,     "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n",          HTTP_LENGTH     },
+        {HTTP_HEAD,    "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n",          HTTP_NO_BODY    },
+        {HTTP_HEAD,    "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", HTTP_NO_BODY    },
+        {HTTP_CONNECT, "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n",          HTTP_NO_BODY    },
+        {HTTP_CONNECT, "HTTP/1.1 403 No\r\nContent-Length: 5\r\n\r\n",          HTTP_LENGTH     },
+        {HTTP_GET,     "HTTP/1.1 200 OK\r\n\r\n",                               HTTP_UNTIL_CLOSE},
+    };
+    AUTO_FREE struct http_head *head = xcalloc(1, sizeof(*head));
+
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct http_scan scan = {0};
+
+        CHECK(http_answer_read(&scan, str_of(cases[i].text), cases[i].asked, head) > 0);
+        CHECK_INT(head->framing, cases[i].framing);
+    }
+}
+
 /* ---- gzip ---- */
 
 static void compress_into(struct buf *out, const void *bytes, size_t n)
