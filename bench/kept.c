@@ -2,12 +2,13 @@
 
 /* kept: what a sandbox that stays costs a process that calls the flow library itself.
  *
- *     kept [-n SAMPLES] [-i SANDBOXES] [-r ROWS] [DIRECTORY]
+ *     kept [-n SAMPLES] [-i SANDBOXES] [-r ROWS] [-s] [DIRECTORY]
  *
- * Rows take turns; the first is what every other one is divided by. With -r only those whose name
- * begins so are measured, besides the first. Afterwards so many idle sandboxes are made and what
- * the machine's memory grew by is divided by their number. */
+ * -s has a spawner make them. Rows take turns; the first is what every other one is divided by.
+ * With -r only those whose name begins so are measured, besides the first. Afterwards so many idle
+ * sandboxes are made and what the machine's memory grew by is divided by their number. */
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
@@ -20,6 +21,7 @@
 
 #include "flow/decide/decide.h"
 #include "flow/equip/equip.h"
+#include "flow/execute/execute.h"
 #include "flow/govern.h"
 #include "lib/base/io.h"
 #include "lib/base/limits.h"
@@ -38,6 +40,7 @@ static struct {
     char *dir;
     struct policy *policy;
     struct govern *govern;
+    struct spawner *spawner; /* NULL: a box of its own for every sandbox */
     struct execute *execute;
     struct equip *equip;
     char sandbox[ID_BYTES];
@@ -379,19 +382,57 @@ static uint64_t field_kib(const char *text, const char *name)
     return at ? strtoull(at + strlen(name), NULL, 10) : 0;
 }
 
-static uint64_t memory_kib(bool print)
+/* Of all processes that run our box: what else the machine does is not in it. */
+static uint64_t boxes_kib(const char *file, const char *name)
 {
-    static const char *const names[] = {
-        "AnonPages:", "Shmem:", "SUnreclaim:", "PageTables:", "KernelStack:"};
-    static uint64_t before[COUNT(names)];
-    AUTO_BUF struct buf text = BUF(PROC_TEXT_MAX);
+    char box[PATH_BYTES_MAX];
+    char exe[PATH_BYTES_MAX];
+    DIR *proc = opendir("/proc");
+    const struct dirent *entry;
     uint64_t sum = 0;
+    struct err err;
+
+    if (!proc || program_beside("box", box, sizeof box, &err) < 0)
+        give_up("memory", "no /proc, or no box");
+    while ((entry = readdir(proc)) != NULL) {
+        AUTO_BUF struct buf text = BUF(PROC_TEXT_MAX);
+        char path[300];
+        ssize_t n;
+
+        (void)snprintf(path, sizeof path, "%.250s/exe", entry->d_name);
+        n = readlinkat(dirfd(proc), path, exe, sizeof exe - 1);
+        if (n <= 0)
+            continue;
+        exe[n] = '\0';
+        (void)snprintf(path, sizeof path, "%.250s/%s", entry->d_name, file);
+        if (strcmp(exe, box) == 0 && file_read(dirfd(proc), path, &text, &err) == 0)
+            sum += field_kib(buf_text(&text), name);
+    }
+    (void)closedir(proc);
+    return sum;
+}
+
+static uint64_t machine_kib(const char *name)
+{
+    AUTO_BUF struct buf text = BUF(PROC_TEXT_MAX);
     struct err err;
 
     if (file_read(AT_FDCWD, "/proc/meminfo", &text, &err) < 0)
         give_up("memory", err.text);
+    return field_kib(buf_text(&text), name);
+}
+
+static uint64_t memory_kib(bool print)
+{
+    static const char *const names[] = {"own pages", "page tables",
+                                        "Shmem:", "SUnreclaim:", "KernelStack:"};
+    static uint64_t before[COUNT(names)];
+    uint64_t sum = 0;
+
     for (size_t i = 0; i < COUNT(names); i++) {
-        uint64_t kib = field_kib(buf_text(&text), names[i]);
+        uint64_t kib = i == 0   ? boxes_kib("smaps_rollup", "Pss_Anon:")
+                       : i == 1 ? boxes_kib("status", "VmPTE:")
+                                : machine_kib(names[i]);
 
         if (print)
             (void)printf("    %-14s %+7.1f KiB each\n", names[i],
@@ -414,9 +455,49 @@ static uint64_t busy_ticks(void)
     return user + nice_ + system;
 }
 
+static int on_listed(void *context, const char *id, struct err *err)
+{
+    struct kept_state state;
+    size_t *listed = context;
+
+    ++*listed;
+    return execute_kept_state(govern_execute(bench.govern), id, &state, err);
+}
+
+/* Found, and each asked how it is. */
+static void measure_list(void)
+{
+    uint64_t began = now_ns();
+    size_t listed = 0;
+    struct err err;
+
+    if (execute_kept_each(govern_execute(bench.govern), on_listed, &listed, &err) < 0)
+        give_up("listing", err.text);
+    if (listed != bench.idle)
+        give_up("listing", "there are not as many as were made");
+    (void)printf("| list, with the state of each | %7.1f ms\n", (double)(now_ns() - began) / 1e6);
+}
+
+/* The first and the last hundred apart: what grows with their number shows. */
+static void say_each(const char *what, const uint64_t *ns)
+{
+    size_t n = bench.idle, some = n < 200 ? n / 2 : 100;
+    double all = 0, first = 0, last = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        all += (double)ns[i];
+        first += i < some ? (double)ns[i] : 0;
+        last += i >= n - some ? (double)ns[i] : 0;
+    }
+    (void)printf("| %-28s | %7.2f ms each; the first %zu %.2f, the last %.2f\n", what,
+                 all / (double)n / 1e6, some, first / (double)some / 1e6,
+                 last / (double)some / 1e6);
+}
+
 static void measure_idle(void)
 {
     static char ids[IDLE_MAX][ID_BYTES];
+    static uint64_t ns[IDLE_MAX];
     struct timespec settle = {.tv_sec = SETTLE_MS / 1000};
     struct timespec window = {.tv_sec = CPU_WINDOW_MS / 1000};
     uint64_t before, after, ticks, idle_ticks;
@@ -425,8 +506,13 @@ static void measure_idle(void)
     (void)nanosleep(&window, NULL);
     idle_ticks = busy_ticks() - ticks;
     before = memory_kib(false);
-    for (size_t i = 0; i < bench.idle; i++)
+    for (size_t i = 0; i < bench.idle; i++) {
+        uint64_t began = now_ns();
+
         create(ids[i]);
+        ns[i] = now_ns() - began;
+    }
+    say_each("create", ns);
     (void)nanosleep(&settle, NULL);
     after = memory_kib(true);
     (void)printf("| %zu idle sandboxes          | %7.1f KiB each\n", bench.idle,
@@ -437,8 +523,10 @@ static void measure_idle(void)
     (void)printf("| processor they use          | %7.2f %% of one (without them %.2f %%)\n",
                  (double)ticks * 1000.0 / CPU_WINDOW_MS,
                  (double)idle_ticks * 1000.0 / CPU_WINDOW_MS);
+    measure_list();
     for (size_t i = 0; i < bench.idle; i++)
-        (void)change(ids[i], ACTION_DESTROY, NULL);
+        ns[i] = change(ids[i], ACTION_DESTROY, NULL);
+    say_each("destroy", ns);
 }
 
 /* ---- the command line ---- */
@@ -446,24 +534,27 @@ static void measure_idle(void)
 int main(int argc, char **argv)
 {
     struct govern_config config = {0};
+    bool spawner = false;
     struct err err;
     int option;
 
     (void)setvbuf(stdout, NULL, _IOLBF, 0);
-    while ((option = getopt(argc, argv, "n:i:r:")) != -1) {
+    while ((option = getopt(argc, argv, "n:i:r:s")) != -1) {
         if (option == 'n')
             bench.samples = strtoul(optarg, NULL, 10);
         else if (option == 'i')
             bench.idle = strtoul(optarg, NULL, 10);
         else if (option == 'r')
             bench.rows = optarg;
+        else if (option == 's')
+            spawner = true;
         else
-            give_up("usage", "kept [-n SAMPLES] [-i SANDBOXES] [-r ROWS] [DIRECTORY]");
+            give_up("usage", "kept [-n SAMPLES] [-i SANDBOXES] [-r ROWS] [-s] [DIRECTORY]");
     }
     if (bench.samples > SAMPLES_MAX || bench.idle > IDLE_MAX)
         give_up("usage", "at most 20000 samples and 2000 sandboxes");
     if (asprintf(&bench.dir, "%s/bench-kept-XXXXXX", argv[optind] ? argv[optind] : ".") < 0 ||
-        !mkdtemp(bench.dir))
+        !mkdtemp(bench.dir) || !(bench.dir = realpath(bench.dir, NULL)))
         give_up("cannot make a folder in", argv[optind] ? argv[optind] : ".");
     if (program_beside("stamp", bench.stamp_mount, PATH_BYTES_MAX, &err) < 0)
         give_up("stamp", err.text);
@@ -474,6 +565,9 @@ int main(int argc, char **argv)
         equip_open(bench.dir, NULL, &bench.equip, &err) < 0)
         give_up("opening", err.text);
     config.policy = bench.policy;
+    if (spawner && spawner_open(&bench.spawner, &err) < 0)
+        give_up("spawner", err.text);
+    config.spawner = bench.spawner;
     if (govern_open(&config, &bench.govern, &err) < 0)
         give_up("opening", err.text);
     create(bench.sandbox);
@@ -483,6 +577,7 @@ int main(int argc, char **argv)
     if (bench.idle)
         measure_idle();
     govern_free(bench.govern);
+    spawner_free(bench.spawner);
     equip_free(bench.equip);
     execute_free(bench.execute);
     policy_free(bench.policy);

@@ -3,10 +3,11 @@
 /* snapshots: what it costs a process that calls the flow library itself to put a sandbox aside and
  * to branch it, with a thousand small files in it.
  *
- *     snapshots [-n SAMPLES] [-f FILES] [-q] [DIRECTORY]
+ *     snapshots [-n SAMPLES] [-f FILES] [-q] [-s] [DIRECTORY]
  *
- * -q leaves out what copies. Rows take turns. "cp -a" copies the same files on the same disk, into
- * a folder of its own. All of them are governed: two receipts each, synced. */
+ * -q leaves out what copies, -s has a spawner make the sandboxes. Rows take turns. "cp -a" copies
+ * the same files on the same disk, into a folder of its own. All of them are governed: two receipts
+ * each, synced. */
 
 #include <errno.h>
 #include <fcntl.h>
@@ -19,6 +20,7 @@
 #include <unistd.h>
 
 #include "flow/decide/decide.h"
+#include "flow/execute/execute.h"
 #include "flow/govern.h"
 #include "lib/base/io.h"
 #include "lib/base/limits.h"
@@ -32,6 +34,7 @@ static struct {
     char *dir;
     struct policy *policy;
     struct govern *govern;
+    struct spawner *spawner; /* NULL: a box of its own for every sandbox */
     size_t samples;
     size_t files;
     bool quick; /* without what copies */
@@ -229,14 +232,17 @@ static double ms_at(const uint64_t *ns, unsigned permille)
 int main(int argc, char **argv)
 {
     struct govern_config config = {0};
+    bool spawner = false;
     struct err err;
     int option;
 
-    while ((option = getopt(argc, argv, "n:f:q")) != -1) {
+    while ((option = getopt(argc, argv, "n:f:qs")) != -1) {
         if (option == 'n')
             bench.samples = strtoul(optarg, NULL, 10);
         else if (option == 'f')
             bench.files = strtoul(optarg, NULL, 10);
+        else if (option == 's')
+            spawner = true;
         else if (option == 'q')
             bench.quick = true;
         else
@@ -251,6 +257,9 @@ int main(int argc, char **argv)
     if (policy_builtin(&bench.policy, &err) < 0)
         give_up("policy", err.text);
     config.policy = bench.policy;
+    if (spawner && spawner_open(&bench.spawner, &err) < 0)
+        give_up("spawner", err.text);
+    config.spawner = bench.spawner;
     if (govern_open(&config, &bench.govern, &err) < 0)
         give_up("opening", err.text);
     for (size_t i = 0; i < bench.samples; i++)
@@ -265,6 +274,7 @@ int main(int argc, char **argv)
                      ms_at(times[row], 1000));
     }
     govern_free(bench.govern);
+    spawner_free(bench.spawner);
     policy_free(bench.policy);
     return dir_remove(AT_FDCWD, bench.dir, &err) < 0;
 }

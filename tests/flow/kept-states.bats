@@ -113,3 +113,22 @@ poll_states() {
     no_sandbox_left
     each_run_ended
 }
+
+# stack_kib PID: what of its stack is in memory.
+stack_kib() {
+    awk '/\[stack\]/ { at = 1 } at && /^Rss:/ { print $2; exit }' "/proc/$1/smaps"
+}
+
+stack_is_small() {
+    [ "$(stack_kib "$1")" -le 32 ]
+}
+
+@test "a sandbox in which nothing happens gives back the memory it was built with" {
+    [ "$EUID" -eq 0 ] || skip "only root may look into the memory of PID 1"
+    [ "$(brig version --json | jq -r .crash_points)" = false ] || skip "sanitizers have larger frames"
+    make
+    pid=$(pid_one)
+    eventually 20 stack_is_small "$pid"
+    eventually 20 stack_is_small "$(outer_of "$pid")"
+    run -0 in_it -- true # it is still there for whoever comes
+}

@@ -245,6 +245,21 @@ teardown() {
     chain_holds
 }
 
+@test "sixty at once: each is listed, takes commands, and goes" {
+    seq 60 | xargs -P 4 -I{} timeout $PATIENCE "$BRIG" sandbox create --json --label "n={}" >made
+    run --separate-stderr brig sandbox list --json
+    json_is '.sandboxes | length' 60
+    json_is '[.sandboxes[] | select(.state == "running" and .processes == 1)] | length' 60
+    json_is '[.sandboxes[].sandbox_id] | unique | length' 60
+    for id in $(jq -r .sandbox_id made | sed -n '1p; 30p; 60p'); do
+        run -0 in_it -- sh -c 'ls /tmp | wc -l; echo $$ >/tmp/mine'
+        [ "$output" = 0 ] # nothing of another one
+    done
+    jq -r .sandbox_id made | xargs timeout $PATIENCE "$BRIG" sandbox destroy 2>/dev/null
+    no_sandbox_left
+    chain_holds
+}
+
 # The ledger's own files come and go with whoever has it open.
 state_files() {
     find "$BRIG_HOME" -not -name 'receipts.db-*' | sort

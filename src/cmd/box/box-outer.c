@@ -33,7 +33,6 @@
 
 struct outer {
     struct box *box;
-    struct cgroup_host host;
     struct cgroup_set groups;
     struct watch watch;
     pid_t pid; /* PID 1 of the sandbox */
@@ -57,8 +56,8 @@ static int make_groups(struct outer *outer, struct err *err)
     if (!plan->cgroup_name)
         return 0;
     /* The caller has just looked for them, and planned by what it found. */
-    memcpy(&outer->host, plan_array(plan, plan->cgroup_host), sizeof outer->host);
-    if (cgroup_set_make(&outer->host, plan_text(plan, plan->cgroup_name), &outer->groups, err) < 0)
+    if (cgroup_set_make(plan_array(plan, plan->cgroup_host), plan_text(plan, plan->cgroup_name),
+                        &outer->groups, err) < 0)
         return -1;
     return box_lacks("group limits") ? 0 : cgroup_set_limit(&outer->groups, &limits, err);
 }
@@ -216,14 +215,20 @@ static void look_after(struct outer *outer)
 
 /* With nobody in it there is nothing to measure, only its time to keep: PID 1 wakes us when
  * somebody comes. */
-static int pause_ms(const struct outer *outer)
+static bool is_idle(const struct outer *outer)
 {
+    return outer->released && outer->watch.processes <= 1 && !outer->watch.disk_left;
+}
+
+static int pause_ms(const struct outer *outer, bool rests)
+{
+    uint64_t pause = rests ? IDLE_PAUSE_MS : IDLE_AFTER_MS;
     uint64_t left_ms;
 
-    if (!outer->released || outer->watch.processes > 1 || outer->watch.disk_left)
+    if (!is_idle(outer))
         return WATCH_PAUSE_MS;
     left_ms = life_left_ms(&outer->life);
-    return left_ms < IDLE_PAUSE_MS ? (int)left_ms + 1 : IDLE_PAUSE_MS;
+    return left_ms < pause ? (int)left_ms + 1 : (int)pause;
 }
 
 /* Its time counts from when it can be used: what it took to build is nobody's to lose. */
@@ -261,13 +266,14 @@ static void supervise(struct outer *outer)
      */
     uint64_t next_us = clock_us() + WATCH_PAUSE_MS * 1000U;
     bool woken = false;
+    bool rests = false; /* nothing has happened for a moment */
 
     for (;;) {
         int n;
 
         polled[1].fd = outer->supervised ? BOX_FD_SUPERVISOR : -1;
         polled[4].fd = outer->life.hold_fd;
-        n = poll(polled, COUNT(polled), woken ? WATCH_PAUSE_MS : pause_ms(outer));
+        n = poll(polled, COUNT(polled), woken ? WATCH_PAUSE_MS : pause_ms(outer, rests));
         if (n > 0 && polled[0].revents)
             return;
         if (n > 0 && polled[3].revents) {
@@ -304,6 +310,9 @@ static void supervise(struct outer *outer)
             look_after(outer);
             next_us = clock_us() + WATCH_PAUSE_MS * 1000U;
         }
+        rests = n == 0 && is_idle(outer);
+        if (rests)
+            idle_give_back();
     }
 }
 

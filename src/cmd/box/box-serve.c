@@ -241,6 +241,7 @@ struct server {
     struct direct direct;
     bool strays;      /* there may be children that belong to nobody */
     uint64_t look_us; /* when outer is to look again, because somebody came; UINT64_MAX: not */
+    bool rests;       /* nothing has happened for a moment */
 };
 
 /* Outer looks a few times a second anyway as long as it sees somebody: who is gone before it would
@@ -452,7 +453,7 @@ static int patience_ms(const struct server *server)
     if (direct->caller_fd >= 0 && direct->pid == 0 && direct->give_up_us < until)
         until = direct->give_up_us;
     if (until == UINT64_MAX)
-        return -1;
+        return server->rests || server->keeper_n ? -1 : IDLE_AFTER_MS;
     return until <= now ? 0 : (int)((until - now) / 1000U) + 1;
 }
 
@@ -470,9 +471,13 @@ static int serve_once(struct server *server, struct err *err)
     struct pollfd polled[WAIT_CALLERS + CALLERS_MAX];
     size_t n = fill_poll(server, polled);
     struct signalfd_siginfo info;
+    int came = poll(polled, n, patience_ms(server));
 
-    if (poll(polled, n, patience_ms(server)) < 0 && errno != EINTR)
+    if (came < 0 && errno != EINTR)
         return err_os(err, "waiting for commands");
+    server->rests = came == 0;
+    if (server->rests)
+        idle_give_back();
     if (polled[WAIT_SIGNALS].revents)
         (void)!read(server->signals_fd, &info, sizeof info); /* only wakes us */
     if (polled[WAIT_DIRECT].revents)

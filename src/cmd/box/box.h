@@ -221,6 +221,10 @@ int yield_begin(const struct hold *hold, bool whoever_lives, struct err *err) MU
 /* Everything of the sandbox has ended; -1: there is nobody to leave it to. */
 int yield_end(const struct hold *hold, struct box_message *gone, struct err *err) MUST_CHECK;
 
+/* box-idle.c: memory nobody needs while nothing happens; and how long that is waited for. */
+#define IDLE_AFTER_MS 500
+void idle_give_back(void);
+
 /* box-message.c */
 int message_send(int fd, const struct box_message *message, struct err *err) MUST_CHECK;
 /* 1 for a message, 0 when the other side is gone. */
