@@ -15,7 +15,7 @@ struct govern_config {
     const struct policy *policy; /* borrowed */
     const char *profile_path;    /* or NULL */
     const char *profile_text;    /* one that was read before, instead; or NULL */
-    struct spawner *spawner;     /* builds one-shot sandboxes; borrowed, or NULL */
+    struct spawner *spawner;     /* builds sandboxes; borrowed, or NULL */
 };
 
 /* Opens the ledger, finds what dead runs have left and gives each its receipt. */

@@ -62,6 +62,33 @@ posture() {
     [ "$(posture "$BRIG" --memory 64M)" != "$spawned" ]
 }
 
+# kept CMD…: in the sandbox $id.
+kept() {
+    "$BRIG" sandbox exec --quiet "$id" -- "$@" </dev/null
+}
+
+@test "a sandbox that stays outlives its spawner, and is what it would be without one" {
+    id=$("$BRIG" sandbox create --json </dev/null | jq -r .sandbox_id)
+    [ -n "$id" ]
+    # Whoever made it has ended, and has waited for its spawner to end before that.
+    run -1 kept sh -c "echo before >/tmp/a; touch /mark"
+    says 'Read-only file system'
+    run -0 "$BRIG" sandbox snapshot --json "$id"
+    snapshot=$(jq -er .snapshot_id <<<"$output")
+    run -0 kept sh -c 'cat /tmp/a; echo after >/tmp/a'
+    says before
+    run -0 "$BRIG" sandbox fork --json "$snapshot"
+    branch=$(jq -er '.sandboxes[0].sandbox_id' <<<"$output")
+    first=$id id=$branch
+    run -0 kept cat /tmp/a
+    says before
+    run -0 "$PLAIN" sandbox destroy "$first"
+    run -0 kept cat /tmp/a # control: one does not end with another
+    run -0 "$PLAIN" sandbox destroy "$branch"
+    run -0 "$PLAIN" snapshot remove "$snapshot"
+    nothing_left
+}
+
 # runs: the lines of standard input, each in a sandbox of its own of one and the same spawner.
 runs() {
     mkdir -p -m 700 "$BRIG_HOME"
@@ -93,6 +120,8 @@ END
     eventually 10 grep -q 'line 1: exit 0' said
     first=$(child_of "$owner")
     kill -KILL "$first"
+    # Between two runs: what a dying one was asked is lost with it.
+    eventually 10 grep -q '^State:.*Z' "/proc/$first/status"
     echo 'echo two' >&4
     eventually 10 grep -q 'line 2: exit 0' said
     [ "$(child_of "$owner")" != "$first" ]

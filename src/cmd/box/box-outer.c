@@ -183,6 +183,13 @@ static void end_for_reason(struct outer *outer)
     end_inside(outer);
 }
 
+/* There for the callers to come: neither the end of the one it has nor of whoever made it is its
+ * own. */
+static bool is_kept(const struct outer *outer)
+{
+    return outer->box->plan->control_fd >= 0 && outer->released && !outer->life.tied;
+}
+
 /* A caller that is gone wants nothing more from a one-shot sandbox; a kept one is there for the
  * callers to come. */
 static void on_supervisor(struct outer *outer)
@@ -191,10 +198,9 @@ static void on_supervisor(struct outer *outer)
     struct box_message message;
     struct err ignored; /* whoever is gone shows at the next look */
     int got = message_receive(BOX_FD_SUPERVISOR, &message, &ignored);
-    bool kept = outer->box->plan->control_fd >= 0 && outer->released && !outer->life.tied;
 
     outer->supervised = got > 0;
-    if ((got <= 0 && !kept) || (got > 0 && message.kind == BOX_KILL))
+    if ((got <= 0 && !is_kept(outer)) || (got > 0 && message.kind == BOX_KILL))
         end_inside(outer);
     if (got > 0 && message.kind == BOX_SETTLE && outer->life.tied) {
         life_settle(&outer->life, &message);
@@ -240,6 +246,26 @@ static void begin_life(struct outer *outer)
     outer->released = outer->life.serves = true;
 }
 
+/* PID 1 says that it serves, that a command came, or is gone, which shows at the pidfd. */
+static bool hear_pid_one(struct outer *outer)
+{
+    char released;
+
+    if (recv(outer->box->sync_fd, &released, 1, MSG_DONTWAIT) != 1)
+        return false;
+    begin_life(outer);
+    return true;
+}
+
+/* A spawner takes its boxes with it, but for one that serves already: PID 1 said so before anybody
+ * could end the spawner for being done. */
+static bool is_orphaned(struct outer *outer)
+{
+    if (!outer->released)
+        (void)hear_pid_one(outer);
+    return !is_kept(outer);
+}
+
 /* Killed before it is let go on: none of it runs again. */
 static void leave(struct outer *outer, const struct hold *hold)
 {
@@ -269,23 +295,17 @@ static void supervise(struct outer *outer)
     bool rests = false; /* nothing has happened for a moment */
 
     for (;;) {
+        bool orphaned;
         int n;
 
         polled[1].fd = outer->supervised ? BOX_FD_SUPERVISOR : -1;
+        polled[5].fd = is_kept(outer) ? -1 : outer->box->spawner_fd;
         polled[4].fd = outer->life.hold_fd;
         n = poll(polled, COUNT(polled), woken ? WATCH_PAUSE_MS : pause_ms(outer, rests));
         if (n > 0 && polled[0].revents)
             return;
-        if (n > 0 && polled[3].revents) {
-            /* PID 1 says that it serves, that a command came, or is gone, which shows at the
-             * pidfd. */
-            char released;
-
-            if (recv(polled[3].fd, &released, 1, MSG_DONTWAIT) == 1)
-                begin_life(outer);
-            else if (!outer->released)
-                polled[3].fd = -1;
-        }
+        if (n > 0 && polled[3].revents && !hear_pid_one(outer) && !outer->released)
+            polled[3].fd = -1;
         if (n > 0 && polled[1].revents)
             on_supervisor(outer);
         if (n > 0 && polled[2].revents) {
@@ -295,9 +315,10 @@ static void supervise(struct outer *outer)
                                            outer->pid, outer->reason);
             outer->supervised |= !taken && outer->life.taken && outer->reason == REASON_NONE;
         }
-        if (n > 0 && polled[5].revents && outer->reason == REASON_NONE)
-            outer->reason = REASON_SANDBOX_FAILED; /* a spawner takes its boxes with it */
-        if (outer->reason == REASON_SANDBOX_DESTROYED || polled[5].revents)
+        orphaned = n > 0 && polled[5].revents && is_orphaned(outer);
+        if (orphaned && outer->reason == REASON_NONE)
+            outer->reason = REASON_SANDBOX_FAILED;
+        if (outer->reason == REASON_SANDBOX_DESTROYED || orphaned)
             end_for_reason(outer);
         if (outer->life.heir_fd >= 0)
             leave(outer, &hold);

@@ -184,7 +184,7 @@ int execute_begin_again(struct execute *execute, struct run *run, struct err *er
 
     if (orders_open(execute, &local->signals_fd, err) < 0 || layers_make(run, local, err) < 0)
         return -1;
-    return box_spawn(run, local, NULL, err);
+    return local_spawn(execute, run, err);
 }
 
 int execute_kept_rewrite(struct execute *execute, const char *id, const char *config,

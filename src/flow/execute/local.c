@@ -99,7 +99,7 @@ static void close_fd(int *fd)
  * is still to get its closing receipt, and whoever finds the lock free writes another. */
 static void local_end(struct local *local)
 {
-    if (local->spawned)
+    if (local->spawned && !local->stays)
         end_spawned(local);
     close_fd(&local->outer_fd);
     if (local->taken && !local->stays)
@@ -215,6 +215,16 @@ static int begin_taken(struct execute *execute, struct run *run, struct err *err
     return run->action.kind == ACTION_RUN ? joined_streams(local, err) : 0;
 }
 
+int local_spawn(struct execute *execute, struct run *run, struct err *err)
+{
+    if (spawner_by_default && !execute->spawner) {
+        if (spawner_open(&execute->spawner_owned, err) < 0)
+            return -1;
+        execute->spawner = execute->spawner_owned;
+    }
+    return box_spawn(run, execute->local, execute->spawner, err);
+}
+
 static int begin(struct execute *execute, struct run *run, struct err *err)
 {
     struct local *local;
@@ -234,14 +244,7 @@ static int begin(struct execute *execute, struct run *run, struct err *err)
         (action_keeps(run->action.kind) && kept_prepare(run, local, err) < 0) ||
         (run->plan.mirror_fd >= 0 && mirror_fill(run, local, err) < 0))
         return -1;
-    if (run->action.kind != ACTION_RUN)
-        return box_spawn(run, local, NULL, err);
-    if (spawner_by_default && !execute->spawner) {
-        if (spawner_open(&execute->spawner_owned, err) < 0)
-            return -1;
-        execute->spawner = execute->spawner_owned;
-    }
-    return box_spawn(run, local, execute->spawner, err);
+    return local_spawn(execute, run, err);
 }
 
 /* 1 for a message, 0 when that end is gone. Of outer a pidfd may come along. */
@@ -412,7 +415,7 @@ static int release(struct execute *execute, struct run *run, const struct stream
 
     if (local->joined && !local->taken)
         joined_end(execute, run, local);
-    if (local->stays && !local->taken)
+    if (local->stays && !local->taken && local->outer > 0) /* a spawner's is not ours to reap */
         remember_outer(execute, local->outer);
     close_sources(run);
     local_end(local);

@@ -108,6 +108,8 @@ int command_plan_seal(struct run *run, const struct local *local, int *out_fd,
 /* local-spawn.c: by a box of its own, or by a spawner. */
 int box_spawn(struct run *run, struct local *local, struct spawner *spawner,
               struct err *err) MUST_CHECK;
+/* The sandbox of execute->local, by the spawner if there is one. */
+int local_spawn(struct execute *execute, struct run *run, struct err *err) MUST_CHECK;
 /* Starts box with these descriptors from 0 on; argument is NULL or its only one. */
 int box_start(const int *fds, size_t n, const char *argument, pid_t *out,
               struct err *err) MUST_CHECK;
