@@ -195,6 +195,11 @@ name=file file=file.bin type=x/y bytes=3000000" ]
     check ws-frames
 }
 
+@test "a silent WebSocket is asked, and ended when it does not answer" {
+    serve --listen 127.0.0.1:0 --ping-ms 400
+    check ws-silence
+}
+
 @test "a unix socket tells who asks, replaces a dead one and not a living one" {
     serve --unix "$WORK/s"
     [ "$(stat -c %a s)" = 600 ]

@@ -58,6 +58,8 @@ struct http_limits {
     unsigned idle_ms;
     unsigned write_ms;
     unsigned linger_ms;
+    unsigned ws_ping_ms;  /* a WebSocket may be silent; twice as long, and it is gone */
+    unsigned ws_close_ms; /* for the other side's close frame */
     size_t output_high;
     size_t output_max;
 };

@@ -162,22 +162,20 @@ static int clear_path(const struct sockaddr_un *where, struct err *err)
     return 0;
 }
 
-/* The mode is set before the name exists, so nobody gets in between. */
+/* The name comes into being with this mode less the umask, and is opened up afterwards: never wider
+ * than asked, and without touching the umask, which belongs to all threads. */
 static int bind_unix(const struct sockaddr_un *where, unsigned mode, int *out, struct err *err)
 {
     AUTO_FD int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    mode_t before;
-    int code;
 
     if (fd < 0)
         return err_os(err, "making a socket");
     if (fchmod(fd, (mode_t)mode) < 0)
         return err_os(err, "setting the mode of %s", where->sun_path);
-    before = umask(0777 & ~(mode_t)mode);
-    code = bind(fd, (const struct sockaddr *)where, sizeof(*where));
-    (void)umask(before);
-    if (code < 0)
+    if (bind(fd, (const struct sockaddr *)where, sizeof(*where)) < 0)
         return err_os(err, "listening on %s", where->sun_path);
+    if (chmod(where->sun_path, (mode_t)mode) < 0)
+        return err_os(err, "setting the mode of %s", where->sun_path);
     *out = TAKE_FD(fd);
     return 0;
 }

@@ -48,6 +48,8 @@ static struct http_limits fill_limits(const struct http_limits *given)
     l.idle_ms = or_default(l.idle_ms, HTTP_IDLE_MS);
     l.write_ms = or_default(l.write_ms, HTTP_WRITE_MS);
     l.linger_ms = or_default(l.linger_ms, HTTP_LINGER_MS);
+    l.ws_ping_ms = or_default(l.ws_ping_ms, HTTP_WS_PING_MS);
+    l.ws_close_ms = or_default(l.ws_close_ms, HTTP_WS_CLOSE_MS);
     l.output_high = l.output_high > 0 ? l.output_high : HTTP_OUTPUT_HIGH;
     l.output_max = l.output_max > 0 ? l.output_max : HTTP_OUTPUT_MAX;
     return l;

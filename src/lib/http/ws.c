@@ -206,7 +206,10 @@ static bool is_closing(const struct http_ws *ws)
 
 static unsigned raw_wait_ms(const void *data)
 {
-    return is_closing(data) ? HTTP_WS_CLOSE_MS : HTTP_WS_PING_MS;
+    const struct http_ws *ws = data;
+    const struct http_limits *limits = &ws->x->conn->server->limits;
+
+    return is_closing(ws) ? limits->ws_close_ms : limits->ws_ping_ms;
 }
 
 /* Silent for one interval: ask. For two: gone. */

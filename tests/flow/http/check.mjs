@@ -584,6 +584,26 @@ const checks = {
     await statsUntil('the abort', (s) => s.live === 0);
   },
 
+  // Silence is asked about; who does not answer is gone; nor is a close frame waited for forever.
+  async 'ws-silence'() {
+    const polite = await rawWs();
+    polite.socket.on('data', (d) => { if (d.includes('\x89\x00', 'latin1')) polite.say(maskedFrame(10, '')); });
+    const silent = await rawWs();
+    await silent.end();
+    await polite.until('three pings', () => polite.text.split('\x89\x00').length > 3);
+    assert.equal(silent.text, '\x89\x00');
+    await statsUntil('on_gone', (s) => s.aborted === 1);
+    await polite.say(maskedFrame(1, 'still here'));
+    await polite.has('still here');
+    polite.destroy();
+    const rude = await rawWs();
+    await rude.say(maskedFrame(1, 'close please'));
+    await rude.has('as you wish');
+    await rude.end();
+    await statsUntil('on_gone', (s) => s.live === 0);
+    for (const c of [silent, rude]) c.destroy();
+  },
+
   // The answer in flight comes, idle connections close, new ones are not taken.
   async 'graceful-stop'() {
     const idle = new Raw();

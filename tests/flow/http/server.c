@@ -731,15 +731,17 @@ static void take_option(struct options *o, const char *name, const char *value)
         o->limits.write_ms = n;
     else if (strcmp(name, "linger-ms") == 0)
         o->limits.linger_ms = n;
+    else if (strcmp(name, "ping-ms") == 0)
+        o->limits.ws_ping_ms = o->limits.ws_close_ms = n;
     else if (strcmp(name, "grace-ms") == 0)
         o->grace_ms = n;
 }
 
 static struct options read_options(int argc, char **argv)
 {
-    static const char *const names[] = {"listen",      "unix",     "certificate", "key",
-                                        "fd",          "head-ms",  "body-ms",     "idle-ms",
-                                        "connections", "write-ms", "linger-ms",   "grace-ms"};
+    static const char *const names[] = {
+        "listen",  "unix",        "certificate", "key",       "fd",       "head-ms", "body-ms",
+        "idle-ms", "connections", "write-ms",    "linger-ms", "grace-ms", "ping-ms"};
     struct option table[COUNT(names) + 1] = {0};
     struct options o = {.fd = -1, .grace_ms = 5000};
     int index = 0;
