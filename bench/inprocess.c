@@ -7,8 +7,8 @@
  *
  * Rows take turns, each round in another order, so whatever else the machine does falls on all of
  * them; the first row is what every other one is divided by. Throughput comes afterwards: workers
- * are threads of this process, each with a ledger connection of its own. The directory (default:
- * the current one) decides which disk the receipts are synced to. */
+ * are threads of this process, each with a governor, and share what those can. The directory
+ * (default: the current one) decides which disk the receipts are synced to. */
 
 #include <errno.h>
 #include <fcntl.h>
@@ -40,6 +40,7 @@ static struct {
     char *dir;
     struct policy *policy;
     struct spawner *spawner;
+    struct govern_shared *shared;
     struct govern *govern;         /* a box of its own for every sandbox */
     struct govern *govern_spawner; /* a spawner for all of them */
     struct govern *govern_deaf;    /* the same, with a profile of sockets: none */
@@ -93,6 +94,7 @@ static struct govern *open_govern(struct spawner *spawner, bool deaf)
     struct govern_config config = {.state_dir = bench.dir,
                                    .policy = bench.policy,
                                    .spawner = spawner,
+                                   .shared = bench.shared,
                                    .profile_text = deaf ? "version: 1\nsockets: none\n" : NULL};
     struct govern *govern = NULL;
     struct err err;
@@ -416,6 +418,7 @@ static void open_all(const char *where)
     if (spawner_open(&bench.spawner, &err) < 0)
         give_up("starting a spawner", err.text);
     execute_use(bench.execute, bench.spawner);
+    bench.shared = govern_shared_new(bench.dir);
     bench.govern = open_govern(NULL, false);
     bench.govern_spawner = open_govern(bench.spawner, false);
     bench.govern_deaf = open_govern(bench.spawner, true);
@@ -428,6 +431,7 @@ static void close_all(void)
     govern_free(bench.govern);
     govern_free(bench.govern_spawner);
     govern_free(bench.govern_deaf);
+    govern_shared_free(bench.shared);
     spawner_free(bench.spawner);
     equip_free(bench.equip);
     execute_free(bench.execute);

@@ -7,13 +7,26 @@
 
 #include "model/run.h"
 
+#include <pthread.h>
+
 struct record;
 struct equip;
+
+/* Nothing in it belongs to one of them. */
+struct govern_shared {
+    char *state_dir;
+    pthread_mutex_t lock;  /* for opening the ledger */
+    struct record *record; /* NULL until there is something to record */
+    struct plan_memory *plans;
+    struct offer_memory *offers;
+};
 
 struct govern {
     const struct policy *policy;
     char *state_dir;
-    struct record *record; /* NULL until there is something to record */
+    struct govern_shared *shared;
+    struct govern_shared *shared_owned; /* the same, when it is ours alone */
+    struct record *record; /* that of shared; NULL until there is something to record */
     struct equip *equip;
     struct execute *execute;
 };

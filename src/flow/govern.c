@@ -28,11 +28,44 @@ const struct words govern_no_command = {
       1
 };
 
+struct govern_shared *govern_shared_new(const char *state_dir)
+{
+    struct govern_shared *shared = xcalloc(1, sizeof *shared);
+
+    (void)pthread_mutex_init(&shared->lock, NULL);
+    shared->state_dir = xstrdup(state_dir);
+    shared->plans = plan_memory_new();
+    shared->offers = offer_memory_new();
+    return shared;
+}
+
+void govern_shared_free(struct govern_shared *shared)
+{
+    if (!shared)
+        return;
+    record_free(shared->record);
+    plan_memory_free(shared->plans);
+    offer_memory_free(shared->offers);
+    (void)pthread_mutex_destroy(&shared->lock);
+    free(shared->state_dir);
+    free(shared);
+}
+
 /* Opening the ledger takes as long as making a network namespace. Nothing needs it before the
  * first receipt, and by then a box is being built in another process. */
 int govern_ready(struct govern *govern, struct err *err)
 {
-    return govern->record ? 0 : record_open(govern->state_dir, &govern->record, err);
+    struct govern_shared *shared = govern->shared;
+    int failed = 0;
+
+    if (govern->record)
+        return 0;
+    (void)pthread_mutex_lock(&shared->lock);
+    if (!shared->record)
+        failed = record_open(shared->state_dir, &shared->record, err);
+    govern->record = shared->record;
+    (void)pthread_mutex_unlock(&shared->lock);
+    return failed;
 }
 
 /* A kept sandbox that ended by itself: an end nobody asked for, told as if Brig had. */
@@ -92,6 +125,9 @@ int govern_open(const struct govern_config *config, struct govern **out, struct 
 
     govern->policy = config->policy;
     govern->state_dir = xstrdup(config->state_dir);
+    if (!config->shared)
+        govern->shared_owned = govern_shared_new(config->state_dir);
+    govern->shared = config->shared ? config->shared : govern->shared_owned;
     if (config->profile_path
             ? equip_open(config->state_dir, config->profile_path, &govern->equip, err) < 0
             : equip_open_with(config->state_dir, config->profile_text, &govern->equip, err) < 0)
@@ -99,6 +135,8 @@ int govern_open(const struct govern_config *config, struct govern **out, struct 
     if (execute_open(config->state_dir, &govern->execute, err) < 0)
         return -1;
     execute_use(govern->execute, config->spawner);
+    execute_recall(govern->execute, govern->shared->offers);
+    equip_recall(govern->equip, govern->shared->plans);
     if (govern_sweep(govern, err) < 0)
         return -1;
     *out = TAKE(govern);
@@ -111,7 +149,7 @@ void govern_free(struct govern *govern)
         return;
     execute_free(govern->execute);
     equip_free(govern->equip);
-    record_free(govern->record);
+    govern_shared_free(govern->shared_owned);
     free(govern->state_dir);
     free(govern);
 }
@@ -213,8 +251,10 @@ int govern_preflight(struct govern *govern, const struct request *request, struc
     planned = is_allowed(run);
     if (commit_to(govern, run, &begun, err) < 0)
         return -1;
-    if (!planned)
+    if (!planned) {
+        execute_forget(run);
         return 0;
+    }
     if (begun)
         govern_compare(govern, run);
     execute_drop(govern->execute, run);
@@ -323,8 +363,10 @@ static int carry_out(struct govern *govern, const struct request *request, struc
     }
     if (commit_to(govern, run, &begun, err) < 0)
         return -1;
-    if (verdict.kind != VERDICT_ALLOW)
+    if (verdict.kind != VERDICT_ALLOW) {
+        execute_forget(run);
         return 0;
+    }
     if (begun || execute_has_taken(govern->execute))
         stand(govern, request, &verdict, run);
     keep_guard(govern, run);
@@ -413,6 +455,7 @@ int govern_rehearse(struct govern *govern, const struct request *request, struct
 {
     if (plan_kept(govern, ACTION_CREATE, request, run, err) < 0)
         return -1;
+    execute_forget(run); /* what was opened to be judged is not going to be mounted */
     *config = (struct config){0};
     if (!is_allowed(run))
         return 0;

@@ -10,12 +10,19 @@ struct policy;
 /* One governed run: the only path there is. */
 struct govern;
 
+/* What the governors of one process share, each in a thread of its own: the ledger, so that their
+ * receipts become durable together, and what is known of this machine. */
+struct govern_shared;
+struct govern_shared *govern_shared_new(const char *state_dir);
+void govern_shared_free(struct govern_shared *shared); /* after the last of them */
+
 struct govern_config {
     const char *state_dir;
-    const struct policy *policy; /* borrowed */
-    const char *profile_path;    /* or NULL */
-    const char *profile_text;    /* one that was read before, instead; or NULL */
-    struct spawner *spawner;     /* builds sandboxes; borrowed, or NULL */
+    const struct policy *policy;  /* borrowed */
+    const char *profile_path;     /* or NULL */
+    const char *profile_text;     /* one that was read before, instead; or NULL */
+    struct spawner *spawner;      /* builds sandboxes; borrowed, or NULL */
+    struct govern_shared *shared; /* of the same state_dir; borrowed, or NULL: its own */
 };
 
 /* Opens the ledger, finds what dead runs have left and gives each its receipt. */

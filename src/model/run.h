@@ -212,7 +212,7 @@ struct plan {
     const char *hostname;
     const char *workdir;
     struct words env; /* complete environment of the command */
-    const struct plan_mount *mounts;
+    struct plan_mount *mounts;
     size_t mount_n;
     const struct plan_path *paths;
     size_t path_n;

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-static const struct plan_mount planned[] = {
+static struct plan_mount planned[] = {
     {.kind = MOUNT_BIND, .target = "/usr", .source = "/usr", .device = 5,                      .inode = 6, .fd = -1},
     {.kind = MOUNT_PROC,          .target = "/proc",                          .source = "",                         .fd = -1                              },
     {.kind = MOUNT_MASK,          .target = "/proc/kcore",                          .source = "", .fd = -1},

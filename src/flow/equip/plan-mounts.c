@@ -274,33 +274,38 @@ static int add_all_asked(const char *state_dir, struct str table, struct run *ru
     return 0;
 }
 
-int plan_mounts(struct plan_memory *memory, const char *state_dir, const struct image *image,
-                struct run *run, struct err *err)
+static int list_mounts(struct plan_memory *memory, const char *state_dir, const struct image *image,
+                       struct run *run, struct mount_list *list, struct err *err)
 {
-    struct mount_list list = {0};
     struct mount_view table;
 
     if (memory_table(memory, &run->mem, &table, err) < 0)
         return -1;
-    if ((image ? image_root_mounts(run, image, &list, err)
-               : host_root_mounts(memory, &table, run, &list, err)) < 0)
+    if ((image ? image_root_mounts(run, image, list, err)
+               : host_root_mounts(memory, &table, run, list, err)) < 0)
         return -1;
     if (is_refused(run))
         return 0;
-    if (add_all_asked(state_dir, table.text, run, &list, err) < 0)
+    if (add_all_asked(state_dir, table.text, run, list, err) < 0)
         return -1;
     if (is_refused(run))
         return 0;
-    if (plan_workdir(run, &list, image) < 0 || is_refused(run))
+    if (plan_workdir(run, list, image) < 0 || is_refused(run))
         return 0;
-    if (find_nested(state_dir, table.text, run, &list, err) < 0 ||
-        plan_base(state_dir, run, &list, err) < 0)
+    if (find_nested(state_dir, table.text, run, list, err) < 0 ||
+        plan_base(state_dir, run, list, err) < 0)
         return -1;
-    if (is_refused(run))
-        return 0;
-    if (plan_protected(run, &list, err) < 0 || is_refused(run))
-        return is_refused(run) ? 0 : -1;
+    return is_refused(run) ? 0 : plan_protected(run, list, err);
+}
+
+int plan_mounts(struct plan_memory *memory, const char *state_dir, const struct image *image,
+                struct run *run, struct err *err)
+{
+    struct mount_list list = {0};
+    int failed = list_mounts(memory, state_dir, image, run, &list, err);
+
+    /* Also of a plan that is refused: its sources are open, and the run's end closes them. */
     run->plan.mounts = list.of;
     run->plan.mount_n = list.n;
-    return 0;
+    return is_refused(run) ? 0 : failed;
 }

@@ -84,7 +84,7 @@ int execute_park(struct execute *execute, struct run *run, struct err *err) MUST
 int execute_release(struct execute *execute, struct run *run, const struct streams *streams,
                     struct err *err) MUST_CHECK;
 
-/* Lets go of what a run holds that was only planned. */
+/* Lets go of what a run holds that was only planned; twice is once. */
 void execute_forget(struct run *run);
 
 /* Takes down a sandbox that was begun or parked and will not be released. Never fails: what

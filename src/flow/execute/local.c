@@ -376,7 +376,7 @@ static void close_sources(struct run *run)
 {
     for (size_t i = 0; i < run->plan.mount_n; i++)
         if (run->plan.mounts[i].fd >= 0)
-            (void)close(run->plan.mounts[i].fd);
+            (void)close(TAKE_FD(run->plan.mounts[i].fd));
     if (run->plan.hold_fd >= 0)
         (void)close(TAKE_FD(run->plan.hold_fd));
     while (run->plan.base_hold_n)

@@ -3,6 +3,7 @@
 
 /* Private to flow/record: the chain in its database. */
 
+#include "flow/record/queue.h"
 #include "flow/record/receipt.h"
 #include "lib/store/store.h"
 
@@ -17,6 +18,8 @@ struct record {
     struct statement head;
     struct statement insert;
     struct statement of_run;
+    struct queue queue;
+    struct chain_head known; /* the entry that was last read or written whole */
 };
 
 int ledger_open(const char *dir, struct store **out, struct err *err) MUST_CHECK;
@@ -34,7 +37,8 @@ enum run_state {
     RUN_ENDED, /* or denied at once */
 };
 
-/* *out_intent is the body of the receipt that opened it, parsed; NULL when unknown. */
+/* *out_intent, unless that is NULL, is the body of the receipt that opened it, parsed; NULL when
+ * unknown. */
 int ledger_run(struct record *record, struct arena *mem, const char *run_id, enum run_state *out,
                const struct json **out_intent, struct err *err) MUST_CHECK;
 

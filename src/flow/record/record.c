@@ -13,6 +13,7 @@
 #include "lib/base/io.h"
 #include "lib/base/limits.h"
 
+#define TOGETHER_MAX 64         /* receipts of other threads that are written with ours */
 #define SPARE_BYTES (256 * KIB) /* a closing receipt needs a tenth of it */
 
 static char *path_in(const char *dir, const char *name)
@@ -69,6 +70,7 @@ int record_open(const char *state_dir, struct record **out, struct err *err)
     AUTO(record) struct record *record = xcalloc(1, sizeof *record);
     AUTO_FREE char *key_path = path_in(state_dir, "receipts.key");
 
+    queue_init(&record->queue);
     record->dir = xstrdup(state_dir);
     if (!key_path)
         return err_os(err, "naming the signing key");
@@ -93,6 +95,7 @@ void record_free(struct record *record)
     statement_done(&record->of_run);
     store_free(record->store);
     signing_key_free(record->key);
+    queue_done(&record->queue);
     free(record->dir);
     free(record);
 }
@@ -113,10 +116,9 @@ int record_own_key(const char *state_dir, struct public_key *out, struct err *er
 /* A closing receipt needs an intent that is still open, and says which. */
 static int check_open(struct record *record, struct arena *mem, const char *run_id, struct err *err)
 {
-    const struct json *intent = NULL;
     enum run_state state = RUN_UNKNOWN;
 
-    if (ledger_run(record, mem, run_id, &state, &intent, err) < 0)
+    if (ledger_run(record, mem, run_id, &state, NULL, err) < 0)
         return -1;
     switch (state) {
     case RUN_UNKNOWN:
@@ -141,6 +143,7 @@ static int seal_all(struct record *record, struct arena *mem, struct receipt *re
             return -1;
         signers_offer(record->signers, i + 1);
     }
+    record->known = head; /* if it is not committed, no row has this hash */
     return 0;
 }
 
@@ -191,6 +194,17 @@ static int append(struct record *record, struct arena *mem, struct receipt *rece
     return 0;
 }
 
+static void make_receipt(struct arena *mem, const struct record_entry *entry, struct receipt *out)
+{
+    receipt_of_run(mem, entry->run, entry->closing ? ROLE_CLOSES : ROLE_OPENS, out);
+}
+
+static void tell_run(const struct record_entry *entry, const struct receipt *receipt)
+{
+    *(entry->closing ? &entry->run->closing : &entry->run->intent) = receipt->ref;
+}
+
+/* With the turn. */
 static int append_entries(struct record *record, const struct record_entry *entries, size_t n,
                           struct receipt *receipts, struct err *err)
 {
@@ -198,14 +212,11 @@ static int append_entries(struct record *record, const struct record_entry *entr
     int failed;
 
     for (size_t i = 0; i < n; i++)
-        receipt_of_run(&mem, entries[i].run, entries[i].closing ? ROLE_CLOSES : ROLE_OPENS,
-                       &receipts[i]);
+        make_receipt(&mem, &entries[i], &receipts[i]);
     failed = append(record, &mem, receipts, n, err);
     for (size_t i = 0; i < n; i++) {
-        struct run *run = entries[i].run;
-
         if (failed == 0)
-            *(entries[i].closing ? &run->closing : &run->intent) = receipts[i].ref;
+            tell_run(&entries[i], &receipts[i]);
         receipt_done(&receipts[i]);
     }
     return failed;
@@ -215,30 +226,100 @@ int record_append_many(struct record *record, const struct record_entry *entries
                        struct err *err)
 {
     AUTO_FREE struct receipt *receipts = NULL;
+    struct turn turn;
+    int failed;
 
     assert(n <= RECEIPT_BATCH_MAX);
     if (n == 0)
         return 0;
     receipts = xcalloc(n, sizeof *receipts);
-    return append_entries(record, entries, n, receipts, err);
+    (void)turn_take(&record->queue, &turn, NULL);
+    failed = append_entries(record, entries, n, receipts, err);
+    turn_end(&record->queue, &turn);
+    return failed;
+}
+
+/* ---- one at a time, or together with those of other threads ---- */
+
+/* Ours first. Either all of them are written or none; then each tries by itself, because what is
+ * wrong with one may be nobody else's. */
+static int append_together(struct record *record, struct receipt *receipt, struct turn **others,
+                           size_t n, struct err *err)
+{
+    AUTO_ARENA struct arena mem = ARENA(RECEIPT_MEMORY_MAX);
+    struct receipt receipts[TOGETHER_MAX + 1];
+    int failed;
+
+    receipts[0] = *receipt;
+    for (size_t i = 0; i < n; i++)
+        receipts[i + 1] = *others[i]->receipt;
+    failed = append(record, &mem, receipts, n + 1, err);
+    *receipt = receipts[0];
+    for (size_t i = 0; i < n; i++) {
+        *others[i]->receipt = receipts[i + 1];
+        turn_tell(&record->queue, others[i], failed == 0 ? TURN_WRITTEN : TURN_ALONE);
+    }
+    return failed;
+}
+
+static int append_alone(struct record *record, const struct record_entry *entry, struct err *err)
+{
+    struct receipt receipt;
+    struct turn turn;
+    int failed;
+
+    (void)turn_take(&record->queue, &turn, NULL);
+    failed = append_entries(record, entry, 1, &receipt, err);
+    turn_end(&record->queue, &turn);
+    return failed;
+}
+
+/* The receipt is made before it is our turn: only its place in the chain is decided there. */
+static enum turn_state append_in_turn(struct record *record, struct receipt *receipt,
+                                      struct err *err)
+{
+    struct turn *others[TOGETHER_MAX];
+    struct turn turn;
+    size_t n;
+    int failed;
+
+    if (turn_take(&record->queue, &turn, receipt) != TURN_HELD)
+        return turn.state;
+    n = turn_others(&record->queue, others, TOGETHER_MAX);
+    failed = append_together(record, receipt, others, n, err);
+    turn_end(&record->queue, &turn);
+    return failed == 0 ? TURN_WRITTEN : n ? TURN_ALONE : TURN_FAILED;
+}
+
+static int append_one(struct record *record, const struct record_entry *entry, struct err *err)
+{
+    AUTO_ARENA struct arena mem = ARENA(RECEIPT_MEMORY_MAX);
+    struct receipt receipt;
+    enum turn_state state;
+
+    make_receipt(&mem, entry, &receipt);
+    state = append_in_turn(record, &receipt, err);
+    if (state == TURN_WRITTEN)
+        tell_run(entry, &receipt);
+    receipt_done(&receipt);
+    if (state == TURN_ALONE)
+        return append_alone(record, entry, err);
+    return state == TURN_WRITTEN ? 0 : -1;
 }
 
 int record_intent(struct record *record, struct run *run, struct err *err)
 {
-    struct receipt receipt;
-
-    return append_entries(record, &(struct record_entry){run, false}, 1, &receipt, err);
+    return append_one(record, &(struct record_entry){run, false}, err);
 }
 
 int record_close(struct record *record, struct run *run, struct err *err)
 {
     const struct record_entry entry = {run, true};
-    struct receipt receipt;
-    int failed = append_entries(record, &entry, 1, &receipt, err);
+    int failed = append_one(record, &entry, err);
 
     /* The run has happened; its end must be told even on a full disk. */
     if (failed < 0 && err->code == ERR_LIMIT && give_up_room(record))
-        failed = append_entries(record, &entry, 1, &receipt, err);
+        failed = append_one(record, &entry, err);
     return failed;
 }
 
@@ -266,10 +347,14 @@ int record_ended(struct record *record, const char *run_id, const struct outcome
                  struct err *err)
 {
     AUTO_ARENA struct arena mem = ARENA(RECEIPT_MEMORY_MAX);
-    int failed = append_end(record, &mem, run_id, outcome, err);
+    struct turn turn;
+    int failed;
 
+    (void)turn_take(&record->queue, &turn, NULL);
+    failed = append_end(record, &mem, run_id, outcome, err);
     if (failed < 0 && err->code == ERR_LIMIT && give_up_room(record))
         failed = append_end(record, &mem, run_id, outcome, err);
+    turn_end(&record->queue, &turn);
     /* Between looking and writing somebody else may have ended it: just as well. */
     return failed < 0 && err->code == ERR_CONFLICT ? 0 : failed;
 }

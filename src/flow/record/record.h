@@ -12,8 +12,9 @@
  *    receipts.spare  room that is given up when the disk is full, so that a run can still end
  *
  * Several processes append to one ledger: the head is read, the receipt signed and inserted in
- * one immediate transaction. A struct record belongs to one thread, and to one process: after a
- * fork the child opens its own. */
+ * one immediate transaction. Threads of a process may append to one struct record: receipts that
+ * come while another one waits for the disk become durable together. Everything else is for one
+ * thread at a time. After a fork the child opens its own. */
 
 #include "lib/base/buf.h"
 #include "lib/base/memory.h"

@@ -220,7 +220,7 @@ TEST(a_root_is_remembered_for_what_it_was_made_for)
 
 TEST(a_digest_is_remembered_for_what_it_covers)
 {
-    static const struct plan_mount mounts[] = {
+    static struct plan_mount mounts[] = {
         {.kind = MOUNT_BIND, .target = "/usr",   .source = "/usr"},
         {.kind = MOUNT_FILE, .target = "/etc/x", .source = "text"},
     };

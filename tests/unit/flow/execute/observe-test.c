@@ -151,7 +151,7 @@ TEST(interfaces_are_sorted)
 
 TEST(mount_rows_are_called_as_planned_only_when_they_are)
 {
-    static const struct plan_mount planned[] = {
+    static struct plan_mount planned[] = {
         {.kind = MOUNT_BIND, .target = "/usr", .source = "/usr", .device = 5,               .inode = 6, .fd = -1},
         {.kind = MOUNT_PROC,          .target = "/proc",                          .source = "",                         .fd = -1                       },
         {.kind = MOUNT_BIND,          .target = "/a b",                          .source = "/x", .device = 5,.inode = 7, .fd = -1},

@@ -2,6 +2,7 @@
 #include "test.h"
 
 #include <fcntl.h>
+#include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
 #include <sys/mount.h>
@@ -10,6 +11,7 @@
 #include <unistd.h>
 
 #include "fixture.h"
+#include "flow/record/ledger.h"
 #include "lib/base/io.h"
 #include "lib/base/limits.h"
 
@@ -518,6 +520,116 @@ TEST(of_many_receipts_all_or_none_are_kept)
     CHECK_INT(report.entries, 2);
     run_done(&first);
     run_done(&second);
+    fixture_end();
+}
+
+#define THREADS 12
+
+struct thread {
+    pthread_t id;
+    struct record *record;
+    struct run run;
+    bool closing;
+    int failed;
+    struct err err;
+};
+
+static void *append_in_thread(void *of_thread)
+{
+    struct thread *thread = of_thread;
+
+    thread->failed = (thread->closing ? record_close : record_intent)(thread->record, &thread->run,
+                                                                      &thread->err);
+    return NULL;
+}
+
+static size_t waiting(struct record *record)
+{
+    size_t n = 0;
+
+    (void)pthread_mutex_lock(&record->queue.lock);
+    for (const struct turn *turn = record->queue.first; turn; turn = turn->next)
+        n++;
+    (void)pthread_mutex_unlock(&record->queue.lock);
+    return n;
+}
+
+/* All of them come while somebody else writes, so the first one writes for all. */
+static void append_at_once(struct record *record, struct thread *threads)
+{
+    struct turn turn;
+
+    CHECK_INT(turn_take(&record->queue, &turn, NULL), TURN_HELD);
+    for (size_t i = 0; i < THREADS; i++) {
+        threads[i].record = record;
+        CHECK_INT(pthread_create(&threads[i].id, NULL, append_in_thread, &threads[i]), 0);
+    }
+    while (waiting(record) < THREADS)
+        (void)sched_yield();
+    turn_end(&record->queue, &turn);
+    for (size_t i = 0; i < THREADS; i++)
+        CHECK_INT(pthread_join(threads[i].id, NULL), 0);
+    CHECK_INT(waiting(record), 0);
+}
+
+TEST(threads_append_together)
+{
+    static struct thread threads[THREADS];
+    AUTO(record) struct record *record = NULL;
+    struct record_report report;
+    uint64_t seen = 0;
+
+    fixture_begin();
+    record = fixture_open();
+    for (size_t i = 0; i < THREADS; i++)
+        fixture_run(&threads[i].run);
+    append_at_once(record, threads);
+    for (size_t i = 0; i < THREADS; i++) {
+        CHECK_INT(threads[i].failed, 0);
+        seen |= UINT64_C(1) << threads[i].run.intent.seq;
+        threads[i].closing = true;
+        fixture_ended(&threads[i].run, (int)i);
+    }
+    CHECK_INT(seen, (UINT64_C(1) << (THREADS + 1)) - 2); /* every number once, from 1 on */
+    append_at_once(record, threads);
+    for (size_t i = 0; i < THREADS; i++) {
+        CHECK_INT(threads[i].failed, 0);
+        CHECK(threads[i].run.closing.seq > THREADS);
+        run_done(&threads[i].run);
+    }
+    fixture_verify(&report);
+    CHECK_INT(report.integrity, INTEGRITY_INTACT);
+    CHECK_INT(report.entries, 2 * THREADS);
+    CHECK_INT(report.open_runs, 0);
+    record_free(TAKE(record));
+    fixture_end();
+}
+
+/* What is wrong with one receipt is not wrong with those that were to be written with it. */
+TEST(one_thread_fails_alone)
+{
+    static struct thread threads[THREADS];
+    AUTO(record) struct record *record = NULL;
+    struct record_report report;
+
+    fixture_begin();
+    record = fixture_open();
+    for (size_t i = 0; i < THREADS; i++) {
+        fixture_run(&threads[i].run);
+        threads[i].closing = i % 4 == 1; /* of a run nobody has opened */
+    }
+    append_at_once(record, threads);
+    for (size_t i = 0; i < THREADS; i++) {
+        CHECK_INT(threads[i].failed, threads[i].closing ? -1 : 0);
+        if (threads[i].closing)
+            CHECK_INT(threads[i].err.code, ERR_NOT_FOUND);
+        CHECK_INT(threads[i].run.closing.seq, 0);
+        run_done(&threads[i].run);
+    }
+    fixture_verify(&report);
+    CHECK_INT(report.integrity, INTEGRITY_INTACT);
+    CHECK_INT(report.entries, THREADS - THREADS / 4);
+    record_free(TAKE(record));
     fixture_end();
 }
 

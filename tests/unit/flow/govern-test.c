@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* What a governor must not do to the process that has it. */
+
+#include "flow/govern.h"
+#include "test.h"
+
+#include "flow/decide/decide.h"
+#include "lib/base/io.h"
+#include "model/run.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static char state[] = "/tmp/brig-govern-XXXXXX";
+static char project[64];
+static struct policy *policy;
+
+static void set_up(void)
+{
+    struct err err;
+
+    CHECK(mkdtemp(state) != NULL);
+    (void)snprintf(project, sizeof project, "%.30s-project", state);
+    CHECK_INT(mkdir(project, 0700), 0);
+    CHECK_INT(policy_builtin(&policy, &err), 0);
+}
+
+static void tear_down(void)
+{
+    struct err err;
+
+    policy_free(policy);
+    CHECK_INT(dir_remove(AT_FDCWD, state, &err), 0);
+    CHECK_INT(rmdir(project), 0);
+}
+
+static struct govern *open_govern(struct govern_shared *shared)
+{
+    struct govern_config config = {.state_dir = state, .policy = policy, .shared = shared};
+    struct govern *govern = NULL;
+    struct err err;
+
+    if (govern_open(&config, &govern, &err) < 0)
+        CHECK_TEXT(err.text, "");
+    return govern;
+}
+
+static unsigned open_descriptors(void)
+{
+    DIR *dir = opendir("/proc/self/fd");
+    unsigned n = 0;
+
+    CHECK(dir != NULL);
+    while (readdir(dir))
+        n++;
+    (void)closedir(dir);
+    return n;
+}
+
+static struct request request_with(const char *const *mounts, size_t n)
+{
+    static const char *const argv[] = {"/bin/true", NULL};
+
+    return (struct request){
+        .kind = ACTION_RUN,
+        .principal = "test",
+        .tenant = "default",
+        .provider = "local",
+        .image = "host",
+        .argv = {argv,   1},
+        .mounts = {mounts, n},
+    };
+}
+
+TEST(what_was_only_planned_leaves_no_descriptor)
+{
+    char allowed[96];
+    const char *asked[] = {allowed, "/etc:/mnt"}; /* which is never handed out */
+    struct govern *govern;
+    unsigned before = 0;
+
+    set_up();
+    (void)snprintf(allowed, sizeof allowed, "%s:/workspace", project);
+    govern = open_govern(NULL);
+    for (unsigned round = 0; round < 4; round++) {
+        struct request request = request_with(asked, 1);
+        struct config config;
+        struct run run;
+        struct err err;
+
+        run_init(&run);
+        CHECK_INT(govern_rehearse(govern, &request, &run, &config, &err), 0);
+        if (run.verdict.kind != VERDICT_ALLOW)
+            test_skip(run.verdict.text);
+        run_done(&run);
+
+        request = request_with(asked, 2);
+        run_init(&run);
+        CHECK_INT(govern_preflight(govern, &request, &run, &err), 0);
+        CHECK_INT(run.verdict.kind, VERDICT_DENY);
+        CHECK_TEXT(reason_code(run.verdict.reason), "MOUNT_FORBIDDEN");
+        run_done(&run);
+
+        /* The first round opens the ledger, and what stays open with it. */
+        if (round == 0)
+            before = open_descriptors();
+    }
+    CHECK_INT(open_descriptors(), before);
+    govern_free(govern);
+    tear_down();
+}
