@@ -150,33 +150,82 @@ static bool has_flag(struct str options, const char *flag)
     return false;
 }
 
-static const struct plan_mount *planned_at(const struct run *run, const char *target, size_t *at)
-{
-    for (size_t i = 0; i < run->plan.mount_n; i++) {
-        const struct plan_mount *mount = &run->plan.mounts[i];
+/* What was planned, by target, and what was found there. */
+struct planned {
+    const char *target;
+    size_t at; /* in the plan */
+};
 
-        if (strcmp(mount->target, target) == 0 && mount->kind != MOUNT_SYMLINK &&
-            mount->kind != MOUNT_FOLDER && mount->kind != MOUNT_FILE) {
-            *at = i;
-            return mount;
-        }
-    }
-    return NULL;
+struct found {
+    bool known;
+    uint64_t device;
+    uint64_t inode;
+};
+
+struct places {
+    const struct planned *planned;
+    size_t n;
+    const struct found *found; /* one for each mount of the plan */
+};
+
+static bool is_mount(const struct plan_mount *mount)
+{
+    return mount->kind != MOUNT_SYMLINK && mount->kind != MOUNT_FOLDER && mount->kind != MOUNT_FILE;
 }
 
-/* Device and inode found at the target of mount `index`. */
-static bool target_identity(struct str targets, size_t index, uint64_t *device, uint64_t *inode)
+static int by_place(const void *a, const void *b)
 {
+    const struct planned *left = a, *right = b;
+    int order = strcmp(left->target, right->target);
+
+    return order ? order : (left->at > right->at) - (left->at < right->at);
+}
+
+static void list_planned(struct run *run, struct places *out)
+{
+    struct planned *planned = arena_array(&run->mem, struct planned, run->plan.mount_n + 1);
+
+    out->n = 0;
+    for (size_t i = 0; i < run->plan.mount_n; i++)
+        if (is_mount(&run->plan.mounts[i]))
+            planned[out->n++] = (struct planned){run->plan.mounts[i].target, i};
+    qsort(planned, out->n, sizeof *planned, by_place);
+    out->planned = planned;
+}
+
+/* "INDEX DEVICE INODE" a line; what is said first counts. */
+static void list_found(struct run *run, struct str targets, struct places *out)
+{
+    struct found *found = arena_array(&run->mem, struct found, run->plan.mount_n + 1);
+
     while (targets.n) {
         struct str line = str_cut(&targets, '\n');
+        uint64_t at = next_number(&line);
+        uint64_t device = next_number(&line);
+        uint64_t inode = next_number(&line);
 
-        if (next_number(&line) != index)
-            continue;
-        *device = next_number(&line);
-        *inode = next_number(&line);
-        return true;
+        if (at < run->plan.mount_n && !found[at].known)
+            found[at] = (struct found){true, device, inode};
     }
-    return false;
+    out->found = found;
+}
+
+/* The first of those that were planned there, or NULL. */
+static const struct planned *planned_at(const struct places *places, const char *target)
+{
+    size_t from = 0, to = places->n;
+
+    while (from < to) {
+        size_t middle = from + (to - from) / 2;
+
+        if (strcmp(places->planned[middle].target, target) < 0)
+            from = middle + 1;
+        else
+            to = middle;
+    }
+    return from < places->n && strcmp(places->planned[from].target, target) == 0
+               ? &places->planned[from]
+               : NULL;
 }
 
 static bool is_layer(struct local *local, const struct plan_mount *mount, uint64_t device,
@@ -191,13 +240,14 @@ static bool is_layer(struct local *local, const struct plan_mount *mount, uint64
 
 /* A row that matches what was planned there is called by its planned kind and source; anything
  * else by what the kernel calls it, which no plan says. */
-static void name_mount(const struct run *run, struct local *local, struct str targets,
+static void name_mount(const struct run *run, struct local *local, const struct places *places,
                        const char *type, struct mount_fact *fact)
 {
-    size_t at = 0;
-    const struct plan_mount *mount = planned_at(run, fact->target, &at);
-    uint64_t device = 0, inode = 0;
-    bool located = mount && target_identity(targets, at, &device, &inode);
+    const struct planned *planned = planned_at(places, fact->target);
+    const struct plan_mount *mount = planned ? &run->plan.mounts[planned->at] : NULL;
+    struct found found = planned ? places->found[planned->at] : (struct found){0};
+    uint64_t device = found.device, inode = found.inode;
+    bool located = found.known;
 
     fact->kind = type;
     fact->source = "unplanned";
@@ -269,7 +319,10 @@ static void see_mounts(struct run *run, struct local *local, struct str table, s
 {
     size_t most = 0, n = 0;
     struct mount_fact *facts;
+    struct places places;
 
+    list_planned(run, &places);
+    list_found(run, targets, &places);
     for (size_t i = 0; i < table.n; i++)
         most += table.p[i] == '\n';
     facts = arena_array(&run->mem, struct mount_fact, most + 1);
@@ -290,7 +343,7 @@ static void see_mounts(struct run *run, struct local *local, struct str table, s
             .nodev = has_flag(options, "nodev"),
             .noexec = has_flag(options, "noexec"),
         };
-        name_mount(run, local, targets, arena_text(&run->mem, str_cut(&line, ' ')), &facts[n]);
+        name_mount(run, local, &places, arena_text(&run->mem, str_cut(&line, ' ')), &facts[n]);
         n++;
     }
     qsort(facts, n, sizeof *facts, by_target);

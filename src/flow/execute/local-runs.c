@@ -29,7 +29,7 @@ void cgroup_name_of(const char *run_id, char out[CGROUP_NAME_BYTES])
 
 int layer_fd(struct local *local, const char *name, struct err *err)
 {
-    AUTO_FD int dir = -1;
+    char path[RUN_DIR_BYTES + 32];
     struct layer *layer;
 
     for (size_t i = 0; i < local->layer_n; i++)
@@ -37,11 +37,11 @@ int layer_fd(struct local *local, const char *name, struct err *err)
             return local->layers[i].fd;
     if (local->layer_n == LAYERS_MAX || strlen(name) >= sizeof layer->name)
         return err_set(err, ERR_INTERNAL, "there is no room for the layer \"%s\"", name);
-    dir = open(local->run_dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    (void)snprintf(path, sizeof path, "%s/%s", local->run_dir, name);
     layer = &local->layers[local->layer_n];
-    layer->fd = dir < 0 ? -1 : openat(dir, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    layer->fd = open(path, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (layer->fd < 0)
-        return err_os(err, "opening %s/%s", local->run_dir, name);
+        return err_os(err, "opening %s", path);
     (void)strcpy(layer->name, name);
     local->layer_n++;
     return layer->fd;
