@@ -88,7 +88,8 @@ static int replace(const char *path, const void *bytes, size_t n, unsigned mode,
     AUTO_FREE char *temporary = NULL;
     AUTO_FD int fd = -1;
 
-    if (asprintf(&temporary, "%s.%d.tmp", path, (int)getpid()) < 0) {
+    /* Threads of one process may replace the same file. */
+    if (asprintf(&temporary, "%s.%d.tmp", path, (int)gettid()) < 0) {
         temporary = NULL;
         return err_os(err, "naming a temporary file for %s", path);
     }

@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <linux/fs.h>
 #include <linux/magic.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -148,6 +149,39 @@ TEST(arena_pieces_are_zeroed_and_aligned)
         CHECK_INT(p[0] | p[n - 1], 0);
         memset(p, 0xff, n);
     }
+}
+
+#define REPLACERS 8
+#define REPLACED 200
+
+static void *replace_often(void *of_path)
+{
+    const char *path = of_path;
+    struct err err;
+
+    for (unsigned i = 0; i < REPLACED; i++)
+        CHECK_INT(file_exchange(path, "text", 4, 0600, &err), 0);
+    return NULL;
+}
+
+TEST(threads_replace_one_file)
+{
+    char root[] = "/tmp/brig-base-XXXXXX";
+    AUTO_BUF struct buf text = BUF(64);
+    pthread_t threads[REPLACERS];
+    char path[64];
+    struct err err;
+
+    if (!mkdtemp(root))
+        test_skip("no temporary folder");
+    (void)snprintf(path, sizeof path, "%s/file", root);
+    for (size_t i = 0; i < REPLACERS; i++)
+        CHECK_INT(pthread_create(&threads[i], NULL, replace_often, path), 0);
+    for (size_t i = 0; i < REPLACERS; i++)
+        CHECK_INT(pthread_join(threads[i], NULL), 0);
+    CHECK_INT(file_read(AT_FDCWD, path, &text, &err), 0);
+    CHECK_TEXT(buf_text(&text), "text");
+    CHECK_INT(dir_remove(AT_FDCWD, root, &err), 0);
 }
 
 TEST(a_tree_is_removed_without_leaving_it)
