@@ -58,7 +58,8 @@ bool path_is_within(const char *path, const char *folder)
 {
     size_t n = strlen(folder);
 
-    return strncmp(path, folder, n) == 0 && (path[n] == '\0' || path[n] == '/' || n == 1);
+    return strncmp(path, folder, n) == 0 &&
+           (path[n] == '\0' || path[n] == '/' || strcmp(folder, "/") == 0);
 }
 
 const char *path_of(struct arena *mem, int fd)

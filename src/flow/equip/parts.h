@@ -97,6 +97,7 @@ const char *source_forbidden(struct run *run, const char *state_dir, struct str 
 const char *source_socket(struct run *run, const struct source *source);
 /* Where a descriptor lies, or NULL. */
 const char *path_of(struct arena *mem, int fd);
+/* Absolute paths, as they are written; everything is within "/". */
 bool path_is_within(const char *path, const char *folder);
 
 /* plan-mounts.c: what the caller asked for, checked by descriptor. */

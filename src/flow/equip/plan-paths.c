@@ -22,17 +22,10 @@ static struct plan_path *path_add(struct path_list *list, const char *path)
     return &list->of[list->n++];
 }
 
-static bool is_within(const char *path, const char *folder)
-{
-    size_t n = strlen(folder);
-
-    return strncmp(path, folder, n) == 0 && (path[n] == '\0' || path[n] == '/' || n == 1);
-}
-
 static bool is_covered(const struct words *folders, const char *path)
 {
     for (size_t i = 0; i < folders->n; i++)
-        if (is_within(path, folders->v[i]))
+        if (path_is_within(path, folders->v[i]))
             return true;
     return false;
 }
@@ -128,7 +121,7 @@ static int check_listed(struct run *run, const struct plan_mount *mount)
 {
     const struct demand *demand = &run->demand;
     bool write = mount->access == MOUNT_RW;
-    bool workdir = demand->include_workdir && is_within(mount->target, run->plan.workdir);
+    bool workdir = demand->include_workdir && path_is_within(mount->target, run->plan.workdir);
 
     if (workdir || is_covered(&demand->read_write, mount->target) ||
         (!write && is_covered(&demand->read_only, mount->target)))
@@ -148,9 +141,9 @@ static bool exists_inside(const struct run *run, const char *path)
     for (size_t i = 0; i < run->plan.mount_n; i++) {
         const struct plan_mount *mount = &run->plan.mounts[i];
 
-        if (is_within(mount->target, path) || strcmp(path, "/") == 0)
+        if (path_is_within(mount->target, path) || strcmp(path, "/") == 0)
             return true;
-        if (is_within(path, mount->target) &&
+        if (path_is_within(path, mount->target) &&
             (!best || strlen(mount->target) > strlen(best->target)))
             best = mount;
     }
