@@ -4,17 +4,13 @@
 #include "lib/base/memory.h"
 #include "lib/linux/beside.h"
 
-#include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 
-#define HIGH_FD 576 /* above every number box is born with */
-_Static_assert(HIGH_FD >= BOX_FD_FIRST_MOUNT + HANDED_MAX, "they would overwrite each other");
+_Static_assert(PROGRAM_FDS_MAX >= BOX_FD_FIRST_MOUNT + HANDED_MAX, "box could not be started");
 
 struct born_with {
     int fds[BOX_FD_FIRST_MOUNT + HANDED_MAX]; /* index: the number inside box */
@@ -28,62 +24,11 @@ static void close_all(const int *fds, size_t n)
             (void)close(fds[i]);
 }
 
-/* Moves everything out of the way first: a source number may be a target number. */
-static int lift(struct born_with *born, struct err *err)
-{
-    for (size_t i = 0; i < born->n; i++) {
-        born->fds[i] = fcntl(born->fds[i], F_DUPFD_CLOEXEC, HIGH_FD);
-        if (born->fds[i] < 0) {
-            born->n = i;
-            return err_os(err, "preparing the descriptors of box");
-        }
-    }
-    return 0;
-}
-
 int box_start(const int *fds, size_t n, const char *argument, pid_t *out, struct err *err)
 {
-    static char *const env[] = {NULL};
-    char path[RUN_DIR_BYTES];
-    char name[] = "box";
-    /* exec never writes to its arguments; its prototype is older than const. */
-    char *argv[] = {name, (char *)(uintptr_t)argument, NULL};
-    posix_spawn_file_actions_t files;
-    posix_spawnattr_t attr;
-    sigset_t none, all;
-    int error;
+    const char *argv[] = {"box", argument, NULL};
 
-    if (program_beside("box", path, sizeof path, err) < 0)
-        return -1;
-    (void)sigemptyset(&none);
-    (void)sigfillset(&all);
-    (void)posix_spawn_file_actions_init(&files);
-    (void)posix_spawnattr_init(&attr);
-    (void)posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-    (void)posix_spawnattr_setsigmask(&attr, &none);
-    (void)posix_spawnattr_setsigdefault(&attr, &all);
-    for (size_t i = 0; i < n; i++)
-        (void)posix_spawn_file_actions_adddup2(&files, fds[i], (int)i);
-    (void)posix_spawn_file_actions_addclosefrom_np(&files, (int)n);
-    error = posix_spawn(out, path, &files, &attr, argv, env);
-    (void)posix_spawn_file_actions_destroy(&files);
-    (void)posix_spawnattr_destroy(&attr);
-    if (error) {
-        *out = -1;
-        errno = error;
-        return err_os(err, "starting %s", path);
-    }
-    return 0;
-}
-
-static int start(struct born_with *born, struct local *local, struct err *err)
-{
-    int failed = lift(born, err);
-
-    if (!failed)
-        failed = box_start(born->fds, born->n, NULL, &local->outer, err);
-    close_all(born->fds, born->n);
-    return failed;
+    return program_start(argv, NULL, fds, n, out, err);
 }
 
 /* Two ends each; ours are close-on-exec from birth, as everything is. */
@@ -127,7 +72,8 @@ int box_spawn(struct run *run, struct local *local, struct spawner *spawner, str
         memcpy(born.fds + BOX_FD_FIRST_MOUNT, handed.fds, handed.n * sizeof handed.fds[0]);
         born.n = BOX_FD_FIRST_MOUNT + handed.n;
         local->spawned = spawner != NULL;
-        failed = spawner ? spawner_ask(spawner, born.fds, born.n, err) : start(&born, local, err);
+        failed = spawner ? spawner_ask(spawner, born.fds, born.n, err)
+                         : box_start(born.fds, born.n, NULL, &local->outer, err);
     }
     close_all((int[]){ends.in[0], ends.out[1], ends.err[1], ends.supervisor[1], ends.inside[1]}, 5);
     local->in_fd = ends.in[1];

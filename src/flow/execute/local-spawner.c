@@ -34,7 +34,6 @@ static int start(struct spawner *spawner, struct err *err)
     int sockets[2];
     struct timeval patience = {.tv_sec = ASK_WAIT_S};
     int born[SPAWN_FD + 1];
-    int failed = 0;
 
     if (null_fd < 0 || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets) < 0)
         return err_os(err, "making a socket to a spawner");
@@ -42,20 +41,12 @@ static int start(struct spawner *spawner, struct err *err)
     theirs = sockets[1];
     if (setsockopt(ours, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience) < 0)
         return err_os(err, "bounding the wait for a spawner");
-    /* Out of the way of the numbers they get. */
-    for (size_t i = 0; i < COUNT(born); i++) {
-        born[i] = fcntl(i == SPAWN_FD ? theirs : null_fd, F_DUPFD_CLOEXEC, (int)COUNT(born));
-        if (born[i] < 0)
-            failed = err_os(err, "preparing the descriptors of a spawner");
-    }
-    if (!failed)
-        failed = box_start(born, COUNT(born), "spawner", &spawner->pid, err);
     for (size_t i = 0; i < COUNT(born); i++)
-        if (born[i] >= 0)
-            (void)close(born[i]);
-    if (!failed)
-        spawner->fd = TAKE_FD(ours);
-    return failed;
+        born[i] = i == SPAWN_FD ? theirs : null_fd;
+    if (box_start(born, COUNT(born), "spawner", &spawner->pid, err) < 0)
+        return -1;
+    spawner->fd = TAKE_FD(ours);
+    return 0;
 }
 
 /* Without its socket it ends by itself, once it has noticed. */

@@ -18,7 +18,6 @@
 #include <linux/openat2.h>
 #include <poll.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -28,7 +27,6 @@
 
 #define GRACE_US 5000000U /* it ends itself at its deadline; after this we do it */
 #define WORKER_ENV_MAX 8
-#define HIGH_FD 512 /* above every number it is born with */
 #define WORKER_FDS_MAX (IMAGE_FD_TREES + IMAGE_TREES_MAX)
 
 struct worker {
@@ -57,7 +55,7 @@ static int seal_request(struct json *request, int *out_fd, struct err *err)
 }
 
 /* Only what the way to a registry depends on. */
-static void worker_environment(char *env[WORKER_ENV_MAX], char *space, size_t size)
+static void worker_environment(const char *env[WORKER_ENV_MAX], char *space, size_t size)
 {
     static const char *const names[] = {
         "https_proxy",   "HTTPS_PROXY", "no_proxy", "NO_PROXY",
@@ -73,57 +71,10 @@ static void worker_environment(char *env[WORKER_ENV_MAX], char *space, size_t si
 
         if (!value || used + need > size)
             continue;
-        env[n] = space + used;
-        used += (size_t)snprintf(env[n++], need, "%s=%s", names[i], value) + 1;
+        env[n++] = space + used;
+        used += (size_t)snprintf(space + used, need, "%s=%s", names[i], value) + 1;
     }
     env[n] = NULL;
-}
-
-static int spawn_with(const int *fds, int fd_n, pid_t *out, struct err *err)
-{
-    char path[PATH_BYTES_MAX], space[4096], name[] = "image";
-    char *argv[] = {name, NULL}, *env[WORKER_ENV_MAX];
-    posix_spawn_file_actions_t files;
-    posix_spawnattr_t attr;
-    sigset_t none, all;
-    int error;
-
-    if (program_beside("image", path, sizeof path, err) < 0)
-        return -1;
-    worker_environment(env, space, sizeof space);
-    (void)sigemptyset(&none);
-    (void)sigfillset(&all);
-    (void)posix_spawn_file_actions_init(&files);
-    (void)posix_spawnattr_init(&attr);
-    (void)posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-    (void)posix_spawnattr_setsigmask(&attr, &none);
-    (void)posix_spawnattr_setsigdefault(&attr, &all);
-    for (int i = 0; i < fd_n; i++)
-        (void)posix_spawn_file_actions_adddup2(&files, fds[i], i);
-    (void)posix_spawn_file_actions_addclosefrom_np(&files, fd_n);
-    error = posix_spawn(out, path, &files, &attr, argv, env);
-    (void)posix_spawn_file_actions_destroy(&files);
-    (void)posix_spawnattr_destroy(&attr);
-    errno = error;
-    return error ? err_os(err, "starting %s", path) : 0;
-}
-
-/* Lifted out of the way first: a source number may be a target number. */
-static int lift_and_spawn(const int *sources, int source_n, pid_t *out, struct err *err)
-{
-    int fds[WORKER_FDS_MAX], failed = 0;
-    int n = 0;
-
-    while (n < source_n && !failed) {
-        fds[n] = fcntl(sources[n], F_DUPFD_CLOEXEC, HIGH_FD);
-        failed = fds[n] < 0 ? err_os(err, "preparing the descriptors of \"image\"") : 0;
-        n += !failed;
-    }
-    if (!failed)
-        failed = spawn_with(fds, n, out, err);
-    while (n > 0)
-        (void)close(fds[--n]);
-    return failed;
 }
 
 static int worker_start(const struct image_store *store, struct json *request,
@@ -134,6 +85,8 @@ static int worker_start(const struct image_store *store, struct json *request,
     AUTO_FD int ours = -1;
     AUTO_FD int theirs = -1;
     const struct worker_hands *hands = worker->hands;
+    const char *argv[] = {"image", NULL}, *env[WORKER_ENV_MAX];
+    char space[4096];
     int pair[2], fds[WORKER_FDS_MAX];
 
     if (null_fd < 0 || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
@@ -151,7 +104,9 @@ static int worker_start(const struct image_store *store, struct json *request,
     fds[IMAGE_FD_EXTRA] = hands->extra_fd >= 0 ? hands->extra_fd : null_fd;
     for (size_t i = 0; i < hands->tree_n; i++)
         fds[IMAGE_FD_TREES + i] = hands->trees[i].fd;
-    if (lift_and_spawn(fds, IMAGE_FD_TREES + (int)hands->tree_n, &worker->pid, err) < 0)
+    worker_environment(env, space, sizeof space);
+    if (program_start(argv, env, fds, (size_t)IMAGE_FD_TREES + hands->tree_n, &worker->pid, err) <
+        0)
         return -1;
     worker->events_fd = TAKE_FD(ours);
     return 0;

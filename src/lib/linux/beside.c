@@ -3,7 +3,12 @@
 
 #include "lib/base/limits.h"
 
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -44,4 +49,65 @@ int program_beside(const char *name, char *out, size_t size, struct err *err)
     }
     return err_set(err, ERR_UNAVAILABLE, "the program \"%s\" is not beside %s; reinstall Brig",
                    name, self);
+}
+
+/* exec never writes to its words; its prototype is older than const. */
+static char *const *as_exec_wants(const char *const *words)
+{
+    static const char *const none[] = {NULL};
+
+    return (char *const *)(uintptr_t)(words ? words : none);
+}
+
+static int spawn(const char *path, const char *const *argv, const char *const *env, const int *fds,
+                 size_t n, pid_t *out)
+{
+    posix_spawn_file_actions_t files;
+    posix_spawnattr_t attr;
+    sigset_t none, all;
+    pid_t pid = -1;
+    int error;
+
+    (void)sigemptyset(&none);
+    (void)sigfillset(&all);
+    (void)posix_spawn_file_actions_init(&files);
+    (void)posix_spawnattr_init(&attr);
+    (void)posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+    (void)posix_spawnattr_setsigmask(&attr, &none);
+    (void)posix_spawnattr_setsigdefault(&attr, &all);
+    for (size_t i = 0; i < n; i++)
+        (void)posix_spawn_file_actions_adddup2(&files, fds[i], (int)i);
+    (void)posix_spawn_file_actions_addclosefrom_np(&files, (int)n);
+    error = posix_spawn(&pid, path, &files, &attr, as_exec_wants(argv), as_exec_wants(env));
+    (void)posix_spawn_file_actions_destroy(&files);
+    (void)posix_spawnattr_destroy(&attr);
+    *out = error ? -1 : pid;
+    return error;
+}
+
+int program_start(const char *const *argv, const char *const *env, const int *fds, size_t n,
+                  pid_t *out, struct err *err)
+{
+    int lifted[PROGRAM_FDS_MAX];
+    char path[PATH_BYTES_MAX];
+    size_t lifted_n = 0;
+    int error = 0;
+
+    if (n > PROGRAM_FDS_MAX)
+        return err_set(err, ERR_LIMIT, "more than %d descriptors for \"%s\"", PROGRAM_FDS_MAX,
+                       argv[0]);
+    if (program_beside(argv[0], path, sizeof path, err) < 0)
+        return -1;
+    /* Out of the way first: a number here may be one that is wanted there. */
+    while (lifted_n < n && !error) {
+        lifted[lifted_n] = fcntl(fds[lifted_n], F_DUPFD_CLOEXEC, (int)n);
+        error = lifted[lifted_n] < 0 ? errno : 0;
+        lifted_n += !error;
+    }
+    if (!error)
+        error = spawn(path, argv, env, lifted, n, out);
+    while (lifted_n)
+        (void)close(lifted[--lifted_n]);
+    errno = error;
+    return error ? err_os(err, "starting %s", path) : 0;
 }
