@@ -151,85 +151,150 @@ static struct json *made_json(struct arena *mem, const struct run *run)
     return object;
 }
 
+/* What there is to tell besides the run's own outcome. */
+struct made {
+    bool freed;
+    struct image_packed packed;
+};
+
+/* One that is recorded: what is asked for, how it is done, and what is told of it. */
+struct change {
+    enum action_kind kind;
+    bool of_sandbox; /* its first operand is one */
+    bool prints_id;  /* of the snapshot, on standard output */
+    int (*ask)(struct invocation *inv, const char *operand, struct request *request,
+               struct err *err);
+    int (*run)(struct govern *govern, const struct request *request, struct run *run,
+               struct made *made, struct err *err);
+    struct json *(*tell)(struct invocation *inv, const struct run *run, const struct made *made);
+};
+
 /* The subject makes the call open the policy and the profile the sandbox was made with. */
-static int open_call(struct invocation *inv, struct sandbox_call *call, int *status)
+static int open_call(struct invocation *inv, const struct change *change, struct sandbox_call *call,
+                     int *status)
 {
-    inv->subject = inv->operands.v[0];
+    if (change->of_sandbox)
+        inv->subject = inv->operands.v[0];
     if (sandbox_call_open(inv, call, status) < 0)
         return -1;
-    call->request.sandbox = call->sandbox;
+    call->request.kind = change->kind;
+    if (change->of_sandbox)
+        call->request.sandbox = call->sandbox;
     return 0;
 }
 
-int run_sandbox_snapshot(struct invocation *inv)
+static int change_one(struct invocation *inv, const struct change *change,
+                      struct sandbox_call *call, const char *operand)
 {
-    AUTO_SANDBOX_CALL struct sandbox_call call = {0};
+    struct made made = {0};
     struct run run;
     struct err err;
     int status;
 
-    if (open_call(inv, &call, &status) < 0)
-        return status;
-    call.request.kind = ACTION_SNAPSHOT;
-    call.request.name = option_text(inv, "--name");
     run_init(&run);
-    if (sandbox_check_name(call.request.name, &err) < 0 ||
-        govern_snapshot(call.govern, &call.request, &run, &err) < 0)
+    if (change->ask(inv, operand, &call->request, &err) < 0 ||
+        change->run(call->govern, &call->request, &run, &made, &err) < 0)
         status = cli_error(inv, &err);
     else
-        status = answer(inv, &run, made_json(&inv->mem, &run));
-    if (!inv->json && !status)
+        status = answer(inv, &run, change->tell(inv, &run, &made));
+    if (change->prints_id && !inv->json && !status)
         (void)fprintf(inv->out, "%s\n", run.outcome.snapshot.id);
     run_done(&run);
     return status;
 }
 
-int run_sandbox_restore(struct invocation *inv)
+static int make_change(struct invocation *inv, const struct change *change)
 {
     AUTO_SANDBOX_CALL struct sandbox_call call = {0};
-    struct run run;
-    struct err err;
     int status;
 
-    if (open_call(inv, &call, &status) < 0)
+    if (open_call(inv, change, &call, &status) < 0)
         return status;
-    call.request.kind = ACTION_RESTORE;
-    call.request.base = inv->operands.v[1];
-    run_init(&run);
-    if (govern_restore(call.govern, &call.request, &run, &err) < 0)
-        status = cli_error(inv, &err);
-    else
-        status = answer(inv, &run, made_json(&inv->mem, &run));
-    run_done(&run);
-    return status;
+    return change_one(inv, change, &call, inv->operands.v[change->of_sandbox]);
+}
+
+static struct json *tell_made(struct invocation *inv, const struct run *run,
+                              const struct made *made)
+{
+    (void)made;
+    return made_json(&inv->mem, run);
+}
+
+static int ask_name(struct invocation *inv, const char *operand, struct request *request,
+                    struct err *err)
+{
+    (void)operand;
+    request->name = option_text(inv, "--name");
+    return sandbox_check_name(request->name, err);
+}
+
+static int ask_base(struct invocation *inv, const char *operand, struct request *request,
+                    struct err *err)
+{
+    (void)inv, (void)err;
+    request->base = operand;
+    return 0;
+}
+
+static int do_snapshot(struct govern *govern, const struct request *request, struct run *run,
+                       struct made *made, struct err *err)
+{
+    (void)made;
+    return govern_snapshot(govern, request, run, err);
+}
+
+static int do_restore(struct govern *govern, const struct request *request, struct run *run,
+                      struct made *made, struct err *err)
+{
+    (void)made;
+    return govern_restore(govern, request, run, err);
+}
+
+static int do_remove(struct govern *govern, const struct request *request, struct run *run,
+                     struct made *made, struct err *err)
+{
+    return govern_snapshot_remove(govern, request, run, &made->freed, err);
+}
+
+static struct json *tell_removed(struct invocation *inv, const struct run *run,
+                                 const struct made *made)
+{
+    struct json *object = json_object(&inv->mem);
+
+    json_put_text(&inv->mem, object, "snapshot_id", run->outcome.snapshot.id);
+    json_put_bool(&inv->mem, object, "freed", made->freed);
+    return object;
+}
+
+int run_sandbox_snapshot(struct invocation *inv)
+{
+    static const struct change change = {ACTION_SNAPSHOT, true,        true,
+                                         ask_name,        do_snapshot, tell_made};
+
+    return make_change(inv, &change);
+}
+
+int run_sandbox_restore(struct invocation *inv)
+{
+    static const struct change change = {ACTION_RESTORE, true,       false,
+                                         ask_base,       do_restore, tell_made};
+
+    return make_change(inv, &change);
 }
 
 int run_snapshot_remove(struct invocation *inv)
 {
+    static const struct change change = {
+        ACTION_SNAPSHOT_REMOVE, false, false, ask_base, do_remove, tell_removed};
     AUTO_SANDBOX_CALL struct sandbox_call call = {0};
     int status;
 
-    if (sandbox_call_open(inv, &call, &status) < 0)
+    if (open_call(inv, &change, &call, &status) < 0)
         return status;
     status = 0;
     for (size_t i = 0; i < inv->operands.n; i++) {
-        struct json *object = json_object(&inv->mem);
-        bool freed = false;
-        struct run run;
-        struct err err;
-        int each;
+        int each = change_one(inv, &change, &call, inv->operands.v[i]);
 
-        call.request.kind = ACTION_SNAPSHOT_REMOVE;
-        call.request.base = inv->operands.v[i];
-        run_init(&run);
-        if (govern_snapshot_remove(call.govern, &call.request, &run, &freed, &err) < 0) {
-            each = cli_error(inv, &err);
-        } else {
-            json_put_text(&inv->mem, object, "snapshot_id", run.outcome.snapshot.id);
-            json_put_bool(&inv->mem, object, "freed", freed);
-            each = answer(inv, &run, object);
-        }
-        run_done(&run);
         status = each ? each : status;
     }
     return status;
@@ -257,57 +322,60 @@ static void print_left_out(struct invocation *inv, const struct image_packed *pa
         (void)fprintf(inv->out, "and %llu more\n", (unsigned long long)packed->not_listed);
 }
 
+static int ask_export(struct invocation *inv, const char *operand, struct request *request,
+                      struct err *err)
+{
+    request->base = operand;
+    request->verb = option_flag(inv, "--everything") ? "everything" : "filter";
+    if (!option_text(inv, "--output"))
+        return err_set(err, ERR_INVALID, "--output FILE says where to write it");
+    return full_path(inv, option_text(inv, "--output"), &request->path, err);
+}
+
+static int do_export(struct govern *govern, const struct request *request, struct run *run,
+                     struct made *made, struct err *err)
+{
+    return govern_snapshot_export(govern, request, run, &made->packed, err);
+}
+
+static struct json *tell_exported(struct invocation *inv, const struct run *run,
+                                  const struct made *made)
+{
+    (void)run;
+    if (!inv->json)
+        print_left_out(inv, &made->packed);
+    return image_packed_json(&inv->mem, &made->packed);
+}
+
 int run_snapshot_export(struct invocation *inv)
 {
-    AUTO_SANDBOX_CALL struct sandbox_call call = {0};
-    struct image_packed packed = {0};
-    struct run run;
-    struct err err;
-    int status;
+    static const struct change change = {
+        ACTION_SNAPSHOT_EXPORT, false, false, ask_export, do_export, tell_exported};
 
-    if (sandbox_call_open(inv, &call, &status) < 0)
-        return status;
-    call.request.kind = ACTION_SNAPSHOT_EXPORT;
-    call.request.base = inv->operands.v[0];
-    call.request.verb = option_flag(inv, "--everything") ? "everything" : "filter";
-    run_init(&run);
-    if (!option_text(inv, "--output")) {
-        (void)err_set(&err, ERR_INVALID, "--output FILE says where to write it");
-        status = cli_error(inv, &err);
-    } else if (full_path(inv, option_text(inv, "--output"), &call.request.path, &err) < 0 ||
-               govern_snapshot_export(call.govern, &call.request, &run, &packed, &err) < 0) {
-        status = cli_error(inv, &err);
-    } else {
-        if (!inv->json)
-            print_left_out(inv, &packed);
-        status = answer(inv, &run, image_packed_json(&inv->mem, &packed));
-    }
-    run_done(&run);
-    return status;
+    return make_change(inv, &change);
+}
+
+static int ask_import(struct invocation *inv, const char *operand, struct request *request,
+                      struct err *err)
+{
+    if (ask_name(inv, operand, request, err) < 0)
+        return -1;
+    return full_path(inv, operand, &request->path, err);
+}
+
+static int do_import(struct govern *govern, const struct request *request, struct run *run,
+                     struct made *made, struct err *err)
+{
+    (void)made;
+    return govern_snapshot_import(govern, request, run, err);
 }
 
 int run_snapshot_import(struct invocation *inv)
 {
-    AUTO_SANDBOX_CALL struct sandbox_call call = {0};
-    struct run run;
-    struct err err;
-    int status;
+    static const struct change change = {
+        ACTION_SNAPSHOT_IMPORT, false, true, ask_import, do_import, tell_made};
 
-    if (sandbox_call_open(inv, &call, &status) < 0)
-        return status;
-    call.request.kind = ACTION_SNAPSHOT_IMPORT;
-    call.request.name = option_text(inv, "--name");
-    run_init(&run);
-    if (sandbox_check_name(call.request.name, &err) < 0 ||
-        full_path(inv, inv->operands.v[0], &call.request.path, &err) < 0 ||
-        govern_snapshot_import(call.govern, &call.request, &run, &err) < 0)
-        status = cli_error(inv, &err);
-    else
-        status = answer(inv, &run, made_json(&inv->mem, &run));
-    if (!inv->json && !status)
-        (void)fprintf(inv->out, "%s\n", run.outcome.snapshot.id);
-    run_done(&run);
-    return status;
+    return make_change(inv, &change);
 }
 
 /* ---- fork ---- */
