@@ -29,9 +29,19 @@ load attack
     run box --pids 16 --json -- bash -c 'for i in $(seq 40); do sleep 5 & done 2>/dev/null; kill %1; exit 0'
     json_is .reason_code LIMIT_PIDS
     [ "$(receipts 'last | .reason_code')" = LIMIT_PIDS ]
+    [ "$(receipts 'last | .outcome | has("limits_unseen")')" = false ]
     # control: one that did not
     run -0 box --pids 16 --json -- true
     json_is .reason_code POLICY_DEFAULT_ALLOW
+}
+
+@test "where nobody counts refusals, a receipt that names no limit says that it might have been reached" {
+    run -0 box --pids 16 --json -- true
+    case $(jq -r .limits.pids.means <<<"$output") in
+    rlimit) [ "$(receipts 'last | .outcome.limits_unseen | join(" ")')" = pids ] ;;
+    cgroup) [ "$(receipts 'last | .outcome | has("limits_unseen")')" = false ] ;;
+    *) false ;;
+    esac
 }
 
 @test "meanwhile the host forks, and another sandbox runs" {

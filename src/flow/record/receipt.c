@@ -172,6 +172,19 @@ static struct json *outcome_json(struct arena *mem, const struct outcome *outcom
     return json;
 }
 
+/* The kernel refuses a process beyond RLIMIT_NPROC and keeps no count of it: whether that happened
+ * is known only when a look saw as many as there may be (decision 0018). */
+static void put_unseen(struct arena *mem, const struct run *run, struct json *json)
+{
+    struct json *list = json_array(mem);
+
+    if (!run->outcome.started || run->outcome.reason == REASON_LIMIT_PIDS ||
+        run->plan.limits.of[LIMIT_PIDS].means != MEANS_RLIMIT)
+        return;
+    json_push(list, json_text(mem, str_of(limit_name(LIMIT_PIDS))));
+    json_put(json, "limits_unseen", list);
+}
+
 /* What passed between this machine and a kept sandbox. */
 static struct json *files_json(struct arena *mem, const struct run *run)
 {
@@ -380,6 +393,7 @@ void receipt_of_run(struct arena *mem, const struct run *run, enum receipt_role 
         if (run->verdict.kind == VERDICT_ALLOW) {
             struct json *outcome = outcome_json(mem, &run->outcome);
 
+            put_unseen(mem, run, outcome);
             put_moved(mem, run, outcome);
             json_put(json, "outcome", outcome);
         }

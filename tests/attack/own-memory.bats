@@ -1,0 +1,54 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# D05, R09: what passes through Brig's own processes does not stay in them. The ceilings are those of
+# docs/ARCHITECTURE.md, "Memory"; sizes are small here, so growth with the size is looked at, too.
+
+load attack
+load ../flow/image-kit
+
+ceiling_kib() { # PROGRAM: as the table has it
+    local mib
+    mib=$(sed -n "s/^| \`$1\` | \([0-9]*\) MiB .*/\1/p" "$BRIG_ROOT/docs/ARCHITECTURE.md")
+    echo $((mib * 1024))
+}
+
+# peak_kib CMD…: the most that any process of it had resident, children and theirs included.
+peak_kib() {
+    "$ATTACK/measure" peak "$@" </dev/null >/dev/null && cat peak
+}
+
+output_peak() { peak_kib "$BRIG" sandbox exec --quiet -- head -c "$1" /dev/zero; }
+
+@test "output passes through: a hundred times as much takes no more memory" {
+    little=$(output_peak 3M)
+    much=$(output_peak 300M)
+    [ "$much" -le "$(ceiling_kib brig)" ]
+    [ $((much - little)) -le 2048 ]
+}
+
+layer_of() { # NAME MIB: an image of one layer of so many bytes that do not compress
+    mkdir -p "$1.tree"
+    head -c "$2M" /dev/urandom >"$1.tree/file"
+    layer_tar "$1.tree" "$1.tar"
+    layout_new "$1"
+    layout_add "$1" "$1.tar" gzip
+    layout_finish "$1" "$1" >/dev/null
+}
+
+@test "an image passes through: a layer of any size takes no more memory" {
+    need jq tar gzip node
+    layer_of small 1
+    layer_of large 96
+    for name in small large; do
+        (cd "$WORK" && exec node "$BRIG_ROOT/tests/flow/bad-registry.mjs" "$WORK/$name") >"$name.out" 2>&1 3>&- &
+        server=$!
+        eventually 10 grep -q port "$name.out"
+        declare "$name=$(peak_kib "$BRIG" image pull "127.0.0.1:$(sed -n 's/^port //p' "$name.out")/good:latest")"
+        kill "$server"
+        wait "$server" || true
+    done
+    # shellcheck disable=SC2154 # declared in the loop
+    echo "small $small KiB, large $large KiB"
+    [ "$large" -le "$(ceiling_kib image)" ]
+    [ $((large - small)) -le 4096 ]
+}
