@@ -3,7 +3,7 @@
 /* Who the command is inside: what was asked for, else what the policy says, else what the image
  * names, else user and group 1000.
  *
- * One id of this machine stands behind all of it (decision 0017), so nobody gets more or less by
+ * One id of this machine stands behind all of it (decision 0021), so nobody gets more or less by
  * another number: it is what programs of an image expect to see. Nobody is root. */
 
 #include "flow/equip/parts.h"

@@ -173,7 +173,7 @@ static struct json *outcome_json(struct arena *mem, const struct outcome *outcom
 }
 
 /* The kernel refuses a process beyond RLIMIT_NPROC and keeps no count of it: whether that happened
- * is known only when a look saw as many as there may be (decision 0018). */
+ * is known only when a look saw as many as there may be (decision 0022). */
 static void put_unseen(struct arena *mem, const struct run *run, struct json *json)
 {
     struct json *list = json_array(mem);
