@@ -90,14 +90,15 @@ bool account_find_group(struct str groups, struct str who, uint32_t *out)
 static bool hides_below(int layer_fd, const char *folder)
 {
     char path[64];
-    char value = 0;
+    char value = '\0';
     int fd =
         sys_openat2(layer_fd, folder, O_PATH | O_DIRECTORY, RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS);
 
     if (fd < 0)
         return errno != ENOENT; /* a file, a link or a whiteout hides what is below, too */
     (void)snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
-    value = getxattr(path, OPAQUE, &value, 1) == 1 ? value : 0;
+    if (getxattr(path, OPAQUE, &value, 1) != 1)
+        value = '\0';
     (void)close(fd);
     return value == 'y';
 }
