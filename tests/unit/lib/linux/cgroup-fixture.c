@@ -10,6 +10,7 @@
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "lib/base/clock.h"
@@ -142,6 +143,17 @@ int burn_a_second(void)
 
     while (clock_us() < end)
         continue;
+    return 0;
+}
+
+/* As long as it takes to get so much of a processor, however busy the machine is. */
+int burn_300_ms(void)
+{
+    struct timespec used = {0};
+
+    do
+        (void)clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+    while (used.tv_sec == 0 && used.tv_nsec < 300000000);
     return 0;
 }
 

@@ -35,3 +35,4 @@ int rest(void);
 int eat_memory(void);         /* 64 MiB */
 int fork_until_refused(void); /* how many it got; 100 + errno when it was another refusal */
 int burn_a_second(void);
+int burn_300_ms(void);
