@@ -41,6 +41,7 @@ struct offer_memory {
     bool walls_known;
     unsigned own_filters;
     char filters_hash[HASH_TEXT_BYTES];
+    struct build_memo box;
 };
 
 struct offer_memory *offer_memory_new(void)
@@ -118,11 +119,23 @@ static void offer_filters(struct offer_memory *memory, struct run *run)
     (void)pthread_mutex_unlock(&memory->lock);
 }
 
+/* Who builds the sandbox is box, whoever asks it to. */
+static int find_build(struct offer_memory *memory, char out[BUILD_ID_BYTES], struct err *err)
+{
+    int failed;
+
+    (void)pthread_mutex_lock(&memory->lock);
+    failed = build_id_beside("box", &memory->box, err);
+    memcpy(out, memory->box.id, BUILD_ID_BYTES);
+    (void)pthread_mutex_unlock(&memory->lock);
+    return failed;
+}
+
 static int offer_walls(struct execute *execute, struct run *run, struct err *err)
 {
     struct offer *offer = &run->offer;
-    struct utsname kernel;
     char build[BUILD_ID_BYTES];
+    struct utsname kernel;
 
     offer->isolation = "namespaces";
     offer->landlock_abi = landlock_abi();
@@ -134,7 +147,8 @@ static int offer_walls(struct execute *execute, struct run *run, struct err *err
     offer_filters(execute->memory, run);
     if (uname(&kernel) < 0)
         return err_os(err, "asking for the kernel's release");
-    build_id(build);
+    if (find_build(execute->memory, build, err) < 0)
+        return -1;
     offer->version = arena_printf(&run->mem, "local/%s+%s linux/%.64s landlock/%u", BRIG_VERSION,
                                   build, kernel.release, offer->landlock_abi);
     return 0;
