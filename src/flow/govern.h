@@ -146,6 +146,10 @@ int govern_pool_drain(struct govern *govern, const char *key, struct pool_report
 /* Something was taken out of a pool, or there was nothing to take. */
 bool govern_wants_refill(const struct govern *govern);
 
+/* The id of the kept sandbox that has this id or name; it lives in mem. ERR_CONFLICT: several. */
+int govern_find(struct execute *execute, struct arena *mem, const char *wanted, const char **out,
+                struct err *err) MUST_CHECK;
+
 /* For those who list: the execute stage, borrowed. */
 struct execute *govern_execute(struct govern *govern);
 

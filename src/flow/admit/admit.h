@@ -4,6 +4,11 @@
 #include "lib/base/buf.h"
 #include "model/run.h"
 
+/* How long a kept sandbox lives when nobody says. */
+#define SANDBOX_TTL_MS (3600ULL * 1000)
+#define SANDBOX_LIFETIME_MS (24ULL * 3600 * 1000)
+#define LABEL_BYTES_MAX 256 /* of a name, or a label */
+
 /* A request as some surface received it; everything borrowed. */
 struct request {
     enum action_kind kind;

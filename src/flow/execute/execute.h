@@ -170,6 +170,9 @@ int execute_exec_attach(struct execute *execute, const char *id, const struct st
  * Brig dies before it recorded the end, the next one does. */
 int execute_claim(struct execute *execute, struct run *run, struct err *err) MUST_CHECK;
 void execute_unclaim(struct execute *execute);
+/* Lets go of all that the last run has left, locks first of all: for one who stays open without
+ * running anything. */
+void execute_rest(struct execute *execute);
 /* Does what run->action says to its sandbox: pause, resume, extend, destroy. */
 int execute_change(struct execute *execute, struct run *run, struct err *err) MUST_CHECK;
 

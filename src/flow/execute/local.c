@@ -156,6 +156,15 @@ int execute_claim(struct execute *execute, struct run *run, struct err *err)
     return exec_lock_make(execute, run, execute->claim, err);
 }
 
+void execute_rest(struct execute *execute)
+{
+    local_free(TAKE(execute->claim));
+    local_free(TAKE(execute->local));
+    execute_turn_end(execute);
+    run_lock_drop(execute);
+    local_reap(execute);
+}
+
 void execute_unclaim(struct execute *execute)
 {
     local_free(TAKE(execute->claim));

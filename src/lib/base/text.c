@@ -71,6 +71,61 @@ bool hex_decode(struct str hex, void *out, size_t n)
     return true;
 }
 
+static int base64_value(char c)
+{
+    if (c >= 'A' && c <= 'Z')
+        return c - 'A';
+    if (c >= 'a' && c <= 'z')
+        return c - 'a' + 26;
+    if (c >= '0' && c <= '9')
+        return c - '0' + 52;
+    if (c == '+')
+        return 62;
+    return c == '/' ? 63 : -1;
+}
+
+/* One group of four; the bytes it stands for, or 0 when it is none. Bits that are thrown away must
+ * be zero: there is one spelling of everything. */
+static size_t base64_group(const char quad[4], bool last, unsigned char out[3])
+{
+    size_t padding =
+        last ? (size_t)(quad[3] == '=') + (size_t)(quad[2] == '=' && quad[3] == '=') : 0;
+    unsigned group = 0;
+
+    for (size_t i = 0; i < 4; i++) {
+        int value = i < 4 - padding ? base64_value(quad[i]) : 0;
+
+        if (value < 0)
+            return 0;
+        group = group << 6 | (unsigned)value;
+    }
+    if ((padding == 1 && group & 0xff) || (padding == 2 && group & 0xffff))
+        return 0;
+    out[0] = (unsigned char)(group >> 16);
+    out[1] = (unsigned char)(group >> 8);
+    out[2] = (unsigned char)group;
+    return 3 - padding;
+}
+
+bool base64_decode(struct str text, void *out, size_t *n)
+{
+    unsigned char *to = out;
+
+    *n = 0;
+    if (text.n % 4)
+        return false;
+    for (size_t i = 0; i < text.n; i += 4) {
+        unsigned char bytes[3];
+        size_t got = base64_group(text.p + i, i + 4 == text.n, bytes);
+
+        if (got == 0)
+            return false;
+        memcpy(to + *n, bytes, got);
+        *n += got;
+    }
+    return true;
+}
+
 int base64_encode(struct str bytes, struct buf *out, struct err *err)
 {
     static const char alphabet[] =

@@ -20,6 +20,8 @@ void hex_encode(const void *bytes, size_t n, char *out); /* 2n digits, lower cas
 bool hex_decode(struct str hex, void *out, size_t n);    /* exactly 2n lower-case digits */
 
 int base64_encode(struct str bytes, struct buf *out, struct err *err) MUST_CHECK;
+/* With padding and nothing else between or behind; out has room for text.n / 4 * 3 bytes. */
+bool base64_decode(struct str text, void *out, size_t *n);
 
 /* Appends s so that it can be shown to a person on one line: control bytes, quotes, backslash
  * and bytes that are not UTF-8 become escapes. */

@@ -8,11 +8,11 @@
 #include "lib/base/io.h"
 #include "lib/json/json.h"
 #include "model/run.h"
+#include "surface/view/view.h"
 
 #include <poll.h>
 #include <string.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #define FOLLOW_PAUSE_MS 50
@@ -164,81 +164,40 @@ struct table {
     size_t n;
 };
 
-static const char *state_word(const struct kept_exec *exec)
-{
-    return exec->running ? "running" : exec->ended ? "ended" : "killed";
-}
-
-static const char *timestamp(struct arena *mem, int64_t at)
-{
-    char text[64];
-    struct tm utc;
-    time_t when = (time_t)at;
-
-    if (!gmtime_r(&when, &utc) || strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &utc) == 0)
-        return "";
-    return arena_text(mem, str_of(text));
-}
-
 static int on_exec(void *context, const struct kept_exec *exec, struct err *err)
 {
     struct table *table = context;
     struct arena *mem = &table->inv->mem;
-    struct json *object = json_object(mem);
 
     (void)err;
-    if (!table->inv->json) {
-        if (table->n++ == 0)
-            (void)fprintf(table->inv->out, "%-20s %-8s %-8s %s\n", "EXEC", "STATE", "HOW", "SINCE");
-        (void)fprintf(table->inv->out, "%-20s %-8s %-8s %s\n", exec->id, state_word(exec),
-                      exec->detached ? "detached" : "attached", timestamp(mem, exec->began_at));
+    if (table->inv->json) {
+        json_push(table->list, view_exec(mem, exec));
         return 0;
     }
-    json_put_text(mem, object, "exec_id", exec->id);
-    json_put_text(mem, object, "state", state_word(exec));
-    json_put_bool(mem, object, "detached", exec->detached);
-    json_put_text(mem, object, "began_at", timestamp(mem, exec->began_at));
-    if (exec->detached) {
-        bool signaled = exec->ended && WIFSIGNALED(exec->status);
-
-        json_put_int(mem, object, "stdout_bytes", (int64_t)exec->bytes[0]);
-        json_put_int(mem, object, "stderr_bytes", (int64_t)exec->bytes[1]);
-        json_put(object, "exit_code",
-                 exec->ended && !signaled ? json_int(mem, WEXITSTATUS(exec->status))
-                                          : json_null(mem));
-        json_put(object, "signal",
-                 signaled ? json_int(mem, WTERMSIG(exec->status)) : json_null(mem));
-    }
-    json_push(table->list, object);
+    if (table->n++ == 0)
+        (void)fprintf(table->inv->out, "%-20s %-8s %-8s %s\n", "EXEC", "STATE", "HOW", "SINCE");
+    (void)fprintf(table->inv->out, "%-20s %-8s %-8s %s\n", exec->id, view_exec_state(exec),
+                  exec->detached ? "detached" : "attached", view_moment(mem, exec->began_at));
     return 0;
 }
 
 static int on_process(void *context, const struct kept_process *process, struct err *err)
 {
     struct table *table = context;
-    struct arena *mem = &table->inv->mem;
-    struct json *object = json_object(mem);
-    char state[] = {process->state, '\0'};
 
     (void)err;
-    if (!table->inv->json) {
-        if (table->n++ == 0)
-            (void)fprintf(table->inv->out, "%7s %-15s %-5s %9s %10s %s\n", "PID", "EXEC", "STATE",
-                          "CPU", "MEMORY", "COMMAND");
-        (void)fprintf(table->inv->out, "%7d %-15s %-5s %7llums %9lluK ", process->pid,
-                      process->exec, state, (unsigned long long)(process->cpu_us / 1000U),
-                      (unsigned long long)(process->memory_bytes / 1024U));
-        print_escaped(table->inv->out, process->command);
-        (void)fputc('\n', table->inv->out);
+    if (table->inv->json) {
+        json_push(table->list, view_process(&table->inv->mem, process));
         return 0;
     }
-    json_put_int(mem, object, "pid", process->pid);
-    json_put_text(mem, object, "exec", process->exec);
-    json_put_text(mem, object, "state", state);
-    json_put_int(mem, object, "cpu_us", (int64_t)process->cpu_us);
-    json_put_int(mem, object, "memory_bytes", (int64_t)process->memory_bytes);
-    json_put_bytes(mem, object, "command", process->command);
-    json_push(table->list, object);
+    if (table->n++ == 0)
+        (void)fprintf(table->inv->out, "%7s %-15s %-5s %9s %10s %s\n", "PID", "EXEC", "STATE",
+                      "CPU", "MEMORY", "COMMAND");
+    (void)fprintf(table->inv->out, "%7d %-15s %-5c %7llums %9lluK ", process->pid, process->exec,
+                  process->state, (unsigned long long)(process->cpu_us / 1000U),
+                  (unsigned long long)(process->memory_bytes / 1024U));
+    print_escaped(table->inv->out, process->command);
+    (void)fputc('\n', table->inv->out);
     return 0;
 }
 

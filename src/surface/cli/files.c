@@ -10,6 +10,7 @@
 #include "lib/base/text.h"
 #include "lib/json/json.h"
 #include "model/run.h"
+#include "surface/view/view.h"
 
 #include <fcntl.h>
 #include <string.h>
@@ -63,27 +64,6 @@ static void clear_progress(const struct files_call *call)
 
 /* ---- showing ---- */
 
-static const char *type_name(uint32_t mode)
-{
-    switch (mode & S_IFMT) {
-    case S_IFREG:
-        return "file";
-    case S_IFDIR:
-        return "directory";
-    case S_IFLNK:
-        return "link";
-    case S_IFIFO:
-        return "fifo";
-    case S_IFSOCK:
-        return "socket";
-    case S_IFCHR:
-    case S_IFBLK:
-        return "device";
-    default:
-        return "unknown";
-    }
-}
-
 static void time_text(int64_t seconds, char out[32])
 {
     struct tm utc;
@@ -91,31 +71,6 @@ static void time_text(int64_t seconds, char out[32])
 
     if (!gmtime_r(&at, &utc) || strftime(out, 32, "%Y-%m-%dT%H:%M:%SZ", &utc) == 0)
         (void)strcpy(out, "-");
-}
-
-/* JSON has no larger whole numbers. */
-static int64_t exact(uint64_t value)
-{
-    return value > (1ULL << 53) - 1 ? (int64_t)((1ULL << 53) - 1) : (int64_t)value;
-}
-
-static struct json *entry_json(struct arena *mem, const struct file_entry *entry)
-{
-    struct json *object = json_object(mem);
-    char text[32];
-
-    json_put_bytes(mem, object, "name", entry->name);
-    json_put_text(mem, object, "type", type_name(entry->mode));
-    (void)snprintf(text, sizeof text, "%04o", entry->mode & 07777U);
-    json_put_text(mem, object, "mode", text);
-    json_put_int(mem, object, "size", exact(entry->size));
-    time_text(entry->mtime_s, text);
-    json_put_text(mem, object, "mtime", text);
-    json_put_int(mem, object, "uid", entry->uid);
-    json_put_int(mem, object, "gid", entry->gid);
-    if (S_ISLNK(entry->mode))
-        json_put_bytes(mem, object, "target", entry->target);
-    return object;
 }
 
 static void print_text(FILE *to, struct str text)
@@ -132,7 +87,7 @@ static void print_entry(FILE *to, const struct file_entry *entry)
     char when[32];
 
     time_text(entry->mtime_s, when);
-    (void)fprintf(to, "%-9s %04o %12llu %s ", type_name(entry->mode), entry->mode & 07777U,
+    (void)fprintf(to, "%-9s %04o %12llu %s ", view_file_type(entry->mode), entry->mode & 07777U,
                   (unsigned long long)entry->size, when);
     print_text(to, entry->name);
     if (S_ISLNK(entry->mode)) {
@@ -148,7 +103,6 @@ static int do_ls(void *context, struct files *files, struct err *err)
 {
     struct files_call *call = context;
     struct file_listing listing;
-    struct json *list;
 
     if (files_list(files, &call->mem, call->path, &listing, err) < 0)
         return -1;
@@ -160,12 +114,7 @@ static int do_ls(void *context, struct files *files, struct err *err)
                           call->inv->program);
         return 0;
     }
-    list = json_array(&call->mem);
-    for (size_t i = 0; i < listing.n; i++)
-        json_push(list, entry_json(&call->mem, &listing.entries[i]));
-    call->result = json_object(&call->mem);
-    json_put(call->result, "entries", list);
-    json_put_bool(&call->mem, call->result, "truncated", listing.more);
+    call->result = view_listing(&call->mem, &listing);
     return 0;
 }
 
@@ -177,7 +126,7 @@ static int do_stat(void *context, struct files *files, struct err *err)
     if (files_stat(files, &call->mem, call->path, false, &entry, err) < 0)
         return -1;
     if (call->inv->json)
-        call->result = entry_json(&call->mem, &entry);
+        call->result = view_file(&call->mem, &entry);
     else
         print_entry(call->inv->out, &entry);
     return 0;
@@ -308,20 +257,9 @@ static const struct verb push_verb = {"cp-in", 1, false, do_push};
 
 static int print_result(struct files_call *call, const struct run *run)
 {
-    struct arena *mem = &call->mem;
-    const struct moved *moved = &run->outcome.moved;
-    struct json *object = call->result ? call->result : json_object(mem);
+    struct json *object = call->result ? call->result : json_object(&call->mem);
 
-    json_put_text(mem, object, "sandbox_id", run->sandbox_id);
-    json_put_text(mem, object, "verb", run->action.verb);
-    json_put_bytes(mem, object, "path", str_of(run->action.path));
-    json_put_int(mem, object, "bytes", exact(moved->bytes));
-    json_put_int(mem, object, "count", exact(moved->entries));
-    json_put_int(mem, object, "skipped", exact(moved->skipped));
-    if (moved->hash[0])
-        json_put_text(mem, object, moved->is_tree ? "tree_hash" : "hash", moved->hash);
-    json_put_text(mem, object, "receipt_id", run->closing.id);
-    json_put_int(mem, object, "duration_us", exact(run->outcome.duration_us));
+    view_put_moved(&call->mem, object, run);
     return cli_json(call->inv, object);
 }
 

@@ -14,38 +14,7 @@
 #include <sys/file.h>
 #include <time.h>
 
-#define DEFAULT_TTL_MS (3600ULL * 1000)
-#define DEFAULT_MAX_MS (24ULL * 3600 * 1000)
-#define LABEL_BYTES_MAX 256
-
 /* ---- finding one ---- */
-
-struct search {
-    struct invocation *inv;
-    struct execute *execute;
-    const char *wanted;
-    const char *found;
-    unsigned matches;
-};
-
-static int on_candidate(void *context, const char *id, struct err *err)
-{
-    struct search *search = context;
-    struct config config;
-    const char *text = NULL;
-    struct err gone; /* it may end while we look */
-
-    (void)err;
-    if (strcmp(id, search->wanted) != 0) {
-        if (execute_kept_config(search->execute, &search->inv->mem, id, &text, &gone) < 0 ||
-            config_read(&search->inv->mem, str_of(text), &config, &gone) < 0 ||
-            strcmp(config.request.name, search->wanted) != 0)
-            return 0;
-    }
-    search->found = arena_text(&search->inv->mem, str_of(id));
-    search->matches++;
-    return 0;
-}
 
 int sandbox_find(struct invocation *inv, struct govern *govern, const char *wanted,
                  const char **out, struct err *err)
@@ -56,19 +25,13 @@ int sandbox_find(struct invocation *inv, struct govern *govern, const char *want
 int sandbox_find_in(struct invocation *inv, struct execute *execute, const char *wanted,
                     const char **out, struct err *err)
 {
-    struct search search = {.inv = inv, .execute = execute, .wanted = wanted};
-
-    if (execute_kept_each(search.execute, on_candidate, &search, err) < 0)
-        return -1;
-    if (search.matches == 0)
-        return err_set(err, ERR_NOT_FOUND,
-                       "there is no sandbox \"%.40s\"; \"%s sandbox list\" shows those there are",
-                       wanted, inv->program);
-    if (search.matches > 1)
-        return err_set(err, ERR_CONFLICT, "%u sandboxes are called \"%.40s\"; use the id",
-                       search.matches, wanted);
-    *out = search.found;
-    return 0;
+    if (govern_find(execute, &inv->mem, wanted, out, err) == 0)
+        return 0;
+    if (err->code == ERR_NOT_FOUND)
+        (void)err_set(err, ERR_NOT_FOUND,
+                      "there is no sandbox \"%.40s\"; \"%s sandbox list\" shows those there are",
+                      wanted, inv->program);
+    return -1;
 }
 
 /* ---- showing ---- */
@@ -139,9 +102,9 @@ int sandbox_fill_create(struct invocation *inv, struct request *request, struct 
     request->name = option_text(inv, "--name") ? option_text(inv, "--name") : "";
     request->labels = option_words(inv, "--label");
     request->lifetime = (struct lifetime){
-        .ttl_ms = ttl_ms ? ttl_ms : DEFAULT_TTL_MS,
+        .ttl_ms = ttl_ms ? ttl_ms : SANDBOX_TTL_MS,
         .idle_ms = option_number(inv, "--idle"),
-        .max_ms = max_ms ? max_ms : DEFAULT_MAX_MS,
+        .max_ms = max_ms ? max_ms : SANDBOX_LIFETIME_MS,
     };
     return sandbox_check_name(request->name, err) < 0 ? -1 : check_labels(request->labels, err);
 }
@@ -373,7 +336,7 @@ static int change(struct invocation *inv, enum action_kind kind)
     if (kind == ACTION_EXTEND) {
         uint64_t ttl_ms = option_number(inv, "--ttl");
 
-        call.request.extend_ms = ttl_ms ? ttl_ms : DEFAULT_TTL_MS;
+        call.request.extend_ms = ttl_ms ? ttl_ms : SANDBOX_TTL_MS;
     }
     status = 0;
     for (size_t i = 0; i < inv->operands.n; i++) {

@@ -16,8 +16,6 @@
 #include <spawn.h>
 #include <string.h>
 
-#define DEFAULT_TTL_MS (3600ULL * 1000)
-
 extern char **environ;
 
 /* ---- behind a command that took one ---- */
@@ -97,7 +95,7 @@ int run_pool_fill(struct invocation *inv)
     call.request.scope = "session";
     call.request.policy_text = call.policy_text;
     call.request.profile_text = call.profile_text;
-    call.request.lifetime = (struct lifetime){.ttl_ms = ttl_ms ? ttl_ms : DEFAULT_TTL_MS};
+    call.request.lifetime = (struct lifetime){.ttl_ms = ttl_ms ? ttl_ms : SANDBOX_TTL_MS};
     run_init(&run);
     if (govern_pool_fill(call.govern, &call.request, (size_t)option_number(inv, "--size"), &run,
                          &report, &err) < 0)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "surface/view/view.h"
 
+#include <sys/wait.h>
 #include <time.h>
 
 #include "flow/admit/admit.h"
@@ -69,5 +70,43 @@ struct json *view_sandbox(struct arena *mem, const struct config *config,
     json_put_int(mem, object, "memory_bytes", (int64_t)state->memory_bytes);
     json_put_int(mem, object, "peak_memory_bytes", (int64_t)state->peak_memory_bytes);
     json_put_int(mem, object, "disk_bytes", (int64_t)state->disk_bytes);
+    return object;
+}
+
+const char *view_exec_state(const struct kept_exec *exec)
+{
+    return exec->running ? "running" : exec->ended ? "ended" : "killed";
+}
+
+struct json *view_exec(struct arena *mem, const struct kept_exec *exec)
+{
+    struct json *object = json_object(mem);
+    bool signaled = exec->ended && WIFSIGNALED(exec->status);
+
+    json_put_text(mem, object, "exec_id", exec->id);
+    json_put_text(mem, object, "state", view_exec_state(exec));
+    json_put_bool(mem, object, "detached", exec->detached);
+    json_put_text(mem, object, "began_at", view_moment(mem, exec->began_at));
+    if (!exec->detached)
+        return object;
+    json_put_int(mem, object, "stdout_bytes", (int64_t)exec->bytes[0]);
+    json_put_int(mem, object, "stderr_bytes", (int64_t)exec->bytes[1]);
+    json_put(object, "exit_code",
+             exec->ended && !signaled ? json_int(mem, WEXITSTATUS(exec->status)) : json_null(mem));
+    json_put(object, "signal", signaled ? json_int(mem, WTERMSIG(exec->status)) : json_null(mem));
+    return object;
+}
+
+struct json *view_process(struct arena *mem, const struct kept_process *process)
+{
+    struct json *object = json_object(mem);
+    char state[] = {process->state, '\0'};
+
+    json_put_int(mem, object, "pid", process->pid);
+    json_put_text(mem, object, "exec", process->exec);
+    json_put_text(mem, object, "state", state);
+    json_put_int(mem, object, "cpu_us", (int64_t)process->cpu_us);
+    json_put_int(mem, object, "memory_bytes", (int64_t)process->memory_bytes);
+    json_put_bytes(mem, object, "command", process->command);
     return object;
 }

@@ -10,7 +10,11 @@
 #include "model/reason.h"
 
 struct config;
+struct file_entry;
+struct file_listing;
 struct json;
+struct kept_exec;
+struct kept_process;
 struct kept_state;
 struct record_check;
 struct record_report;
@@ -32,11 +36,20 @@ struct json *view_change(struct arena *mem, const struct run *run);
 
 struct json *view_sandbox(struct arena *mem, const struct config *config,
                           const struct kept_state *state);
+struct json *view_exec(struct arena *mem, const struct kept_exec *exec);
+struct json *view_process(struct arena *mem, const struct kept_process *process);
+const char *view_exec_state(const struct kept_exec *exec);
 /* "" for never. */
 const char *view_expiry(struct arena *mem, uint64_t left_ms);
 /* "2026-11-15T20:59:01Z"; "" for 0. */
 const char *view_moment(struct arena *mem, int64_t seconds);
 struct json *view_words(struct arena *mem, struct words words);
+
+struct json *view_file(struct arena *mem, const struct file_entry *entry);
+struct json *view_listing(struct arena *mem, const struct file_listing *listing);
+const char *view_file_type(uint32_t mode);
+/* What a transfer has moved, and its receipt. */
+void view_put_moved(struct arena *mem, struct json *object, const struct run *run);
 
 struct json *view_verification(struct arena *mem, const struct record_check *check,
                                const struct record_report *report);
