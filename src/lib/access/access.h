@@ -17,6 +17,7 @@
 #define SCOPES(X)                                                                                  \
     X(READ, "read", "look at sandboxes, files, images and usage")                                  \
     X(RUN, "run", "make, use and end sandboxes")                                                   \
+    X(HOST, "host", "show folders of the machine to sandboxes")                                    \
     X(IMAGES, "images", "get and remove images")                                                   \
     X(RECEIPTS, "receipts", "read and check receipts")                                             \
     X(POLICY, "policy", "change the policy")                                                       \

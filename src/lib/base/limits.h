@@ -29,8 +29,22 @@
 #define RECEIPT_TEXT_MAX (64 * KIB)
 #define RECEIPT_BATCH_MAX 1024 /* receipts in one transaction */
 
-/* Who may knock. */
+/* Who may knock, and how often; a token can have its own numbers. */
 #define TOKENS_MAX 10000
+#define REQUESTS_PER_SECOND 20000
+#define REQUESTS_AT_ONCE 12000
+#define METER_BURST_US 2000000U /* of its share, at once after a rest */
+
+/* The daemon. */
+#define API_BODY_MAX (4 * MIB)          /* of a request in JSON */
+#define API_STREAM_MAX (16 * GIB)       /* of one that is handed on as it comes */
+#define API_CONNECTIONS_MAX 12000       /* less where descriptors are fewer */
+#define API_RUNS_MAX 1024               /* handlers that run something, at once */
+#define API_WAITING_MAX 12000           /* requests that wait for one of them */
+#define API_LOOKS_MAX 16                /* handlers that only look */
+#define API_STACK_BYTES (256 * KIB)     /* of each of their threads */
+#define API_CALL_MEMORY_MAX (256 * MIB) /* one request: body, run, answer */
+#define API_ANSWER_MAX (64 * MIB)
 
 /* A request. Linux allows one argument 128 KiB and all of them 2 MiB by default. */
 #define ARGV_WORDS_MAX 65536

@@ -75,7 +75,7 @@ static const struct cli_option token_create_options[] = {
     {"--principal", "NAME", VALUE_TEXT,
      .help = "who acts with it, as receipts name them (default: token:ID)"},
     {"--scope", "SCOPE", VALUE_CHOICE, .repeatable = true,
-     .values = "read run images receipts policy approve metrics admin",
+     .values = "read run host images receipts policy approve metrics admin",
      .help = "what it may do, repeatable (default: read, run and receipts)"},
     {"--expires", "DUR", VALUE_DURATION, .help = "it ends by itself after this long"},
     {"--rate", "N", VALUE_COUNT, .help = "requests a second (default: the daemon's)"},
@@ -87,6 +87,22 @@ static const struct cli_option token_create_options[] = {
 static const struct cli_option token_list_options[] = {
     {"--tenant", "NAME", VALUE_TEXT, .help = "only those of this tenant"},
     OPTION_JSON,
+    OPTIONS_END,
+};
+
+static const struct cli_option serve_options[] = {
+    {"--listen", "ADDR:PORT", VALUE_TEXT, .repeatable = true,
+     .help = "listen there (default: 127.0.0.1:8080); port 0 takes a free one"},
+    {"--socket", "PATH", VALUE_FILE, .help = "unix socket (default: daemon.sock in the state directory)"},
+    {"--host", "NAME", VALUE_TEXT, .repeatable = true,
+     .help = "a name it may be called by, besides localhost"},
+    {"--policy", "FILE", VALUE_FILE, .help = "rules of tenants that have none of their own"},
+    {"--profile", "FILE", VALUE_FILE, .help = "how sandboxes are made"},
+    {"--tls-cert", "FILE", VALUE_FILE, .help = "certificate chain (PEM): speak TLS on every address"},
+    {"--tls-key", "FILE", VALUE_FILE, .help = "its key (PEM)"},
+    {"--runs", "N", VALUE_COUNT, .help = "commands at once (default: 1024); others wait"},
+    {"--grace", "DUR", VALUE_DURATION,
+     .help = "how long requests may go on when it is told to stop (default: 10s)"},
     OPTIONS_END,
 };
 
@@ -265,6 +281,18 @@ static const struct command image_verify = {
     .run = run_image_verify,
 };
 
+static const struct command serve = {
+    .path = "serve",
+    .operands = "",
+    .summary = "serve the HTTP API of this state directory",
+    .help =
+        "Clients need a token (\"token create\"), or reach it over its unix socket as the user "
+        "who runs it. One daemon serves one state directory; kept sandboxes outlive it. Sockets "
+        "it is given by systemd are used, too.",
+    .options = serve_options,
+    .run = run_serve,
+};
+
 static const struct command token_create = {
     .path = "token create",
     .operands = "",
@@ -390,6 +418,7 @@ const struct command *const commands[] = {
     &image_remove,
     &image_export,
     &image_verify,
+    &serve,
     &token_create,
     &token_list,
     &token_revoke,

@@ -75,6 +75,7 @@ int run_pool_fill(struct invocation *inv);   /* pool.c */
 int run_pool_list(struct invocation *inv);
 int run_pool_refill(struct invocation *inv);
 int run_pool_drain(struct invocation *inv);
+int run_serve(struct invocation *inv);
 int run_token_create(struct invocation *inv);
 int run_token_list(struct invocation *inv);
 int run_token_revoke(struct invocation *inv);

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* Private to surface/api: the daemon's side of every call. */
+
+#include "lib/access/access.h"
+#include "surface/api/api.h"
+#include "surface/api/call.h"
+#include "surface/api/jobs.h"
+#include "surface/api/keys.h"
+
+struct meter;
+
+struct api {
+    struct uv_loop_s *loop;
+    struct http_server *server;
+    struct access *access;
+    struct keys *keys;
+    struct tenants *tenants;
+    struct jobs *look; /* what takes moments */
+    struct jobs *runs; /* what takes as long as a command */
+    struct meter *meters;
+    size_t meter_n, meter_room;
+    struct call *calls; /* under way */
+    size_t call_n;
+    char *state_dir;
+    const char *version;
+    const char *const *hosts;
+    uint64_t began_us;
+    struct counts *counts;
+    struct uv_timer_s *tick;
+    struct reaper *reaper;
+    void (*on_stopped)(void *context);
+    void *stop_context;
+    bool is_stopping;
+};
+
+struct uv_loop_s *api_loop(struct api *api);
+
+/* Lets go of a call; the last one frees it. In the loop only. */
+void call_drop(struct call *call);
+/* Gives what the handler has answered to the client. In the loop only. */
+void call_deliver(struct call *call, struct http_exchange *x);
+/* What came in, read by the route's fields. */
+int call_parse(struct call *call, struct err *err) MUST_CHECK;
+/* Its job begins. */
+int call_start(struct call *call, struct err *err) MUST_CHECK;
+/* *err as the answer. */
+void call_fail(struct call *call, const struct err *err);
+
+/* meter.c: what each token, or peer, has used of its share. In the loop only. */
+int meter_enter(struct api *api, const struct token *token, const char *who,
+                struct err *err) MUST_CHECK;
+void meter_leave(struct api *api, const char *who);
+
+/* reaper.c; freed by the loop after it was closed. */
+struct reaper;
+struct reaper *reaper_new(struct api *api);
+void reaper_close(struct reaper *reaper);
+
+/* metrics.c */
+struct counts *counts_new(void);
+void counts_free(struct counts *counts);
+void counts_add(struct counts *counts, const struct route *route, int status, uint64_t took_us);
+int counts_write(const struct api *api, struct buf *out, struct err *err) MUST_CHECK;
+
+/* identity.c: who asks. -1 and the answer's status when it is nobody: 401, or 403 for a Host or
+ * Origin that is not ours. */
+int identify(struct api *api, struct http_exchange *x, const struct http_head *head,
+             struct caller *out, const struct token **token, int *status,
+             struct err *err) MUST_CHECK;

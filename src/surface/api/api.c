@@ -1,0 +1,641 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* From a request to its handler and back. Everything here runs on the loop's thread, but for
+ * run_job(). */
+
+#include "surface/api/api-private.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+#include <uv.h>
+
+#include "lib/base/clock.h"
+#include "lib/base/limits.h"
+#include "lib/crypto/crypto.h"
+#include "lib/http/http-gzip.h"
+#include "surface/api/socket.h"
+#include "surface/api/stream.h"
+#include "surface/view/view.h"
+
+#define SETTLE_MS 10000 /* between two times that last uses of tokens are written down */
+#define DESCRIPTORS_APART 1024
+#define KEY_BYTES_MAX 255
+
+struct uv_loop_s *api_loop(struct api *api)
+{
+    return api->loop;
+}
+
+struct http_server *api_server(struct api *api)
+{
+    return api->server;
+}
+
+/* ---- calls ---- */
+
+static const char *who(const struct caller *caller)
+{
+    return *caller->token ? caller->token : caller->principal;
+}
+
+static struct call *call_new(struct api *api, struct http_exchange *x, const struct caller *caller)
+{
+    struct call *call = xcalloc(1, sizeof *call);
+    char id[ID_BYTES];
+
+    call->api = api;
+    call->mem = ARENA(API_CALL_MEMORY_MAX);
+    call->exchange = http_exchange_id(x);
+    call->caller = *caller;
+    call->orders[0] = call->orders[1] = call->body_fd = -1;
+    call->answer = BUF(API_ANSWER_MAX);
+    call->incoming = BUF(API_BODY_MAX);
+    call->began_us = clock_us();
+    call->holders = 1;
+    id_new(id);
+    call->id = arena_text(&call->mem, str_of(id));
+    call->next = api->calls;
+    call->at = &api->calls;
+    if (call->next)
+        call->next->at = &call->next;
+    api->calls = call;
+    api->call_n++;
+    http_exchange_set(x, call);
+    return call;
+}
+
+static void close_fd(int *fd)
+{
+    if (*fd >= 0)
+        (void)close(*fd);
+    *fd = -1;
+}
+
+void call_drop(struct call *call)
+{
+    if (--call->holders > 0)
+        return;
+    meter_leave(call->api, who(&call->caller));
+    *call->at = call->next;
+    if (call->next)
+        call->next->at = call->at;
+    call->api->call_n--;
+    close_fd(&call->orders[0]);
+    close_fd(&call->orders[1]);
+    close_fd(&call->body_fd);
+    free(call->stream);
+    inflow_free(call->inflow);
+    buf_done(&call->answer);
+    buf_done(&call->incoming);
+    arena_done(&call->mem);
+    free(call);
+}
+
+/* ---- answers ---- */
+
+static void log_call(const struct call *call, int status)
+{
+    uint64_t took_us = clock_us() - call->began_us;
+
+    counts_add(call->api->counts, call->route, status, took_us);
+    if (call->route->kind == ROUTE_QUICK && status < 400)
+        return; /* probes and scrapes would drown the rest */
+    (void)fprintf(stderr,
+                  "{\"level\":\"%s\",\"event\":\"request\",\"request_id\":\"%s\",\"route\":\"%s\","
+                  "\"status\":%d,\"duration_us\":%llu,\"tenant\":\"%s\",\"principal\":\"%s\"}\n",
+                  status >= 500 ? "error" : "info", call->id, call->route->name, status,
+                  (unsigned long long)took_us, call->caller.tenant, call->caller.principal);
+}
+
+void call_fail(struct call *call, const struct err *err)
+{
+    struct err ignored;
+
+    call->failed = true;
+    call->status = err_http(err->code);
+    call->type = "application/json";
+    buf_clear(&call->answer);
+    if (json_compact(view_error(&call->mem, err,
+                                call->reason ? call->reason : view_reason(err->code),
+                                call->details),
+                     &call->answer, &ignored) < 0)
+        buf_clear(&call->answer);
+}
+
+void call_deliver(struct call *call, struct http_exchange *x)
+{
+    struct http_header headers[] = {
+        {STR_LIT("content-type"),        str_of(call->type ? call->type : "application/json")},
+        {STR_LIT("x-request-id"),        str_of(call->id)                                    },
+        {STR_LIT("cache-control"),       STR_LIT("no-store")                                 },
+        {STR_LIT("idempotent-replayed"), STR_LIT("true")                                     },
+    };
+    size_t n = COUNT(headers) - !call->is_replay;
+    struct err err;
+
+    log_call(call, call->status);
+    if (http_answer(x, call->status, headers, n, buf_str(&call->answer), &err) < 0)
+        http_abort(x);
+}
+
+/* An answer before there is a call: nobody, or nowhere. */
+static void refuse(struct api *api, struct http_exchange *x, const struct route *route, int status,
+                   const struct err *err)
+{
+    AUTO_ARENA struct arena mem = ARENA(64 * KIB);
+    AUTO_BUF struct buf text = BUF(64 * KIB);
+    struct json *answer = view_error(&mem, err, view_reason(err->code), NULL);
+    struct json *error = answer->first;
+    const struct http_header headers[] = {
+        {STR_LIT("content-type"),     STR_LIT("application/json")},
+        {STR_LIT("www-authenticate"), STR_LIT("Bearer")          },
+    };
+    struct err ignored;
+
+    if (status == 401)
+        json_put_text(&mem, error, "reason_code", "UNAUTHENTICATED");
+    counts_add(api->counts, route, status, 0);
+    if (json_compact(answer, &text, &ignored) < 0 ||
+        http_answer(x, status, headers, status == 401 ? 2 : 1, buf_str(&text), &ignored) < 0)
+        http_abort(x);
+}
+
+/* ---- handlers ---- */
+
+static int handle(struct call *call)
+{
+    struct err err;
+
+    if (call->route->handle(call, call->body, call->query, &err) < 0) {
+        call_fail(call, &err);
+        return -1;
+    }
+    return 0;
+}
+
+/* The same path and body under the same key is the same request. */
+static const char *hash_of_call(struct call *call)
+{
+    struct hasher hasher;
+    struct hash hash;
+    char *text = arena_alloc(&call->mem, HASH_TEXT_BYTES);
+
+    hasher_init(&hasher);
+    hasher_add(&hasher, call->route->name, strlen(call->route->name) + 1);
+    for (size_t i = 0; i < ROUTE_PARAMS_MAX && call->params[i]; i++)
+        hasher_add(&hasher, call->params[i], strlen(call->params[i]) + 1);
+    hasher_add(&hasher, call->incoming.p, call->incoming.n);
+    hasher_end(&hasher, &hash);
+    hash_text(&hash, text);
+    return text;
+}
+
+/* Whether nothing can have happened: then the same key may be tried again. */
+static bool was_turned_away(const struct call *call)
+{
+    return call->failed && (call->status == 400 || call->status == 429 || call->status == 503);
+}
+
+/* A request that was made before is answered as it was then. */
+static void handle_once(struct call *call)
+{
+    const struct keyed request = {call->caller.tenant, call->key, hash_of_call(call)};
+    struct err err;
+    int known = keys_begin(call->api->keys, &request, &call->status, &call->answer, &err);
+
+    call->type = "application/json";
+    if (known == 1) {
+        call->is_replay = true;
+        return;
+    }
+    if (known < 0) {
+        call_fail(call, &err);
+        return;
+    }
+    (void)handle(call);
+    /* An answer that cannot be kept leaves the key taken: better asked about than done twice. */
+    if (keys_end(call->api->keys, &request, was_turned_away(call) ? 0 : call->status,
+                 buf_str(&call->answer), &err) < 0)
+        (void)fprintf(stderr, "{\"level\":\"error\",\"event\":\"keys\",\"request_id\":\"%s\"}\n",
+                      call->id);
+}
+
+static void finish(struct http_exchange *x, void *argument)
+{
+    struct call *call = argument;
+
+    if (call->inflow)
+        inflow_finish(call);
+    if (call->stream) {
+        log_call(call, call->failed ? call->status : 200);
+        stream_finish(call, x);
+    } else if (call->route->body == BODY_SOCKET) {
+        log_call(call, call->status);
+        socket_finish(call);
+    } else if (x) {
+        call_deliver(call, x);
+    } else {
+        log_call(call, 499); /* as others call it: the client left first */
+    }
+    call_drop(call);
+}
+
+static void run_job(struct job *job)
+{
+    struct call *call = (struct call *)job;
+
+    if (call->key && call->route->creates)
+        handle_once(call);
+    else
+        (void)handle(call);
+    close_fd(&call->body_fd); /* whatever is left of the body is not wanted */
+    http_server_post(api_server(call->api), call->exchange, finish, call);
+}
+
+static int open_orders(struct call *call, struct err *err)
+{
+    if (pipe2(call->orders, O_CLOEXEC | O_NONBLOCK) < 0)
+        return err_os(err, "making a pipe");
+    return 0;
+}
+
+int call_start(struct call *call, struct err *err)
+{
+    struct api *api = call->api;
+
+    call->job = (struct job){.run = run_job, .owner = call->tenant};
+    if (open_orders(call, err) < 0 ||
+        jobs_take(call->route->kind == ROUTE_RUN ? api->runs : api->look, &call->job, err) < 0)
+        return -1;
+    call->holders++;
+    return 0;
+}
+
+static void start(struct call *call, struct http_exchange *x)
+{
+    struct err err;
+
+    if (call->route->kind == ROUTE_QUICK)
+        (void)handle(call);
+    else if (call_start(call, &err) == 0)
+        return;
+    else
+        call_fail(call, &err);
+    call_deliver(call, x);
+}
+
+/* ---- what came ---- */
+
+static int parse_query(struct call *call, const struct http_head *head, struct err *err)
+{
+    struct json *object = json_object(&call->mem);
+    char *memory = arena_alloc(&call->mem, head->query.n + 1);
+    struct str rest = head->query;
+    struct http_header pair;
+    void *query;
+    int got;
+
+    while ((got = http_query_next(&rest, memory, &pair)) == 1) {
+        memory += pair.name.n + pair.value.n;
+        if (json_get(object, arena_text(&call->mem, pair.name)))
+            return err_set(err, ERR_INVALID, "the query names something twice");
+        json_put(object, arena_text(&call->mem, pair.name),
+                 fields_from_text(&call->mem, call->route->query, pair.name, pair.value));
+    }
+    if (got < 0)
+        return err_set(err, ERR_INVALID, "the query has a malformed escape");
+    if (!call->route->query)
+        return object->n ? err_set(err, ERR_INVALID, "this route takes no query") : 0;
+    query = arena_alloc(&call->mem, call->route->query_size);
+    call->query = query;
+    return fields_read(&call->mem, call->route->query, object, query, err);
+}
+
+int call_parse(struct call *call, struct err *err)
+{
+    const struct json *json = NULL;
+    struct mark where = {0, 0};
+    void *body;
+
+    if (!call->route->fields)
+        return 0;
+    body = arena_alloc(&call->mem, call->route->body_size);
+    call->body = body;
+    if (call->incoming.n &&
+        json_parse(&call->mem, buf_str(&call->incoming), &json, &where, err) < 0)
+        return err_in(err, "line %u, column %u", where.line, where.column);
+    return fields_read(&call->mem, call->route->fields, json, body, err);
+}
+
+static int gunzip_whole(struct call *call, struct err *err)
+{
+    AUTO(http_gunzip) struct http_gunzip *z = http_gunzip_new(API_BODY_MAX);
+    struct str in = buf_str(&call->incoming), out;
+    AUTO_BUF struct buf plain = BUF(API_BODY_MAX);
+    enum http_fault fault = HTTP_NO_FAULT;
+
+    while (in.n) {
+        enum http_body_event event = http_gunzip_next(z, &in, &out, &fault);
+
+        if (event == HTTP_BODY_REFUSED)
+            return err_set(err, ERR_INVALID, "%s", http_fault_text(fault));
+        if (event == HTTP_BODY_DATA && buf_add_str(&plain, out, err) < 0)
+            return -1;
+        if (event == HTTP_BODY_END || event == HTTP_BODY_MORE)
+            break;
+    }
+    if (in.n || http_gunzip_end(z, &fault) < 0)
+        return err_set(err, ERR_INVALID, "the body is not well-formed gzip");
+    buf_done(&call->incoming);
+    call->incoming = plain;
+    plain = BUF(0);
+    return 0;
+}
+
+static void on_body(void *owner, struct http_exchange *x, struct str bytes)
+{
+    struct call *call = http_exchange_get(x);
+    struct err err;
+
+    (void)owner;
+    if (!call)
+        return;
+    if (call->inflow)
+        inflow_bytes(call, x, bytes);
+    else if (buf_add_str(&call->incoming, bytes, &err) < 0)
+        http_refuse(x, HTTP_FAULT_BODY_TOO_LARGE);
+}
+
+static void on_body_end(void *owner, struct http_exchange *x)
+{
+    struct call *call = http_exchange_get(x);
+    struct err err;
+
+    (void)owner;
+    if (!call)
+        return;
+    if (call->route->body == BODY_SOCKET)
+        return;
+    if (call->route->body == BODY_STREAM) {
+        inflow_end(call);
+        return;
+    }
+    if ((!call->is_gzip || gunzip_whole(call, &err) == 0) && call_parse(call, &err) == 0) {
+        start(call, x);
+        return;
+    }
+    call_fail(call, &err);
+    call_deliver(call, x);
+}
+
+static void on_writable(void *owner, struct http_exchange *x)
+{
+    struct call *call = http_exchange_get(x);
+
+    (void)owner;
+    if (call)
+        stream_writable(call, x);
+}
+
+static void on_gone(void *owner, struct http_exchange *x, enum http_gone why)
+{
+    struct call *call = http_exchange_get(x);
+    struct err ignored; /* an order that cannot be given finds nobody */
+
+    (void)owner;
+    if (!call)
+        return;
+    http_exchange_set(x, NULL);
+    stream_gone(call);
+    call->ws = NULL;
+    if (call->inflow && !call->job.run)
+        inflow_finish(call); /* there is no handler to do it */
+    if (why != HTTP_GONE_DONE && call->orders[1] >= 0 &&
+        order_give(call->orders[1], ORDER_CANCEL, 0, &ignored) < 0)
+        call->failed = true;
+    call_drop(call);
+}
+
+/* ---- the way in ---- */
+
+static const char *copy_header(struct call *call, const struct http_head *head, const char *name,
+                               const char *otherwise)
+{
+    struct str value = http_find(head, name);
+
+    return value.p ? arena_text(&call->mem, value) : otherwise;
+}
+
+static int fill_call(struct call *call, const struct route *route, const struct http_head *head,
+                     const struct str params[ROUTE_PARAMS_MAX], struct err *err)
+{
+    struct str encoding = http_find(head, "content-encoding");
+
+    call->route = route;
+    for (size_t i = 0; i < ROUTE_PARAMS_MAX; i++)
+        call->params[i] = params[i].p ? arena_text(&call->mem, params[i]) : NULL;
+    call->accept = copy_header(call, head, "accept", "");
+    call->last_event = copy_header(call, head, "last-event-id", NULL);
+    call->key = copy_header(call, head, "idempotency-key", NULL);
+    if (call->key && (!*call->key || strlen(call->key) > KEY_BYTES_MAX))
+        return err_set(err, ERR_INVALID, "an Idempotency-Key has 1 to %d characters",
+                       KEY_BYTES_MAX);
+    call->is_gzip = encoding.p && http_name_is(encoding, "gzip");
+    if (encoding.n && !call->is_gzip && !http_name_is(encoding, "identity"))
+        return err_set(err, ERR_INVALID, "a body is sent plain or as gzip");
+    if (call->is_gzip && route->body == BODY_STREAM)
+        return err_set(err, ERR_INVALID, "a body that is handed on as it comes is sent plain");
+    if (tenants_get(call->api->tenants, call->caller.tenant, &call->tenant, err) < 0)
+        return -1;
+    return parse_query(call, head, err);
+}
+
+static void begin_call(struct call *call, struct http_exchange *x, const struct http_head *head,
+                       const struct route *route, const struct str params[ROUTE_PARAMS_MAX])
+{
+    struct err err;
+
+    http_body_max(x, route->body == BODY_NONE     ? 0
+                     : route->body_max            ? route->body_max
+                     : route->body == BODY_STREAM ? API_STREAM_MAX
+                                                  : API_BODY_MAX);
+    if (fill_call(call, route, head, params, &err) < 0 ||
+        (route->body >= BODY_STREAM && inflow_open(call, &err) < 0)) {
+        call_fail(call, &err);
+        call_deliver(call, x);
+        return;
+    }
+    if (route->body == BODY_STREAM)
+        start(call, x);
+    else if (route->body == BODY_SOCKET && socket_accept(call, x, head) < 0)
+        inflow_finish(call);
+}
+
+static void on_request(void *owner, struct http_exchange *x, const struct http_head *head)
+{
+    struct api *api = owner;
+    struct str segments[HTTP_PATH_SEGMENTS_MAX], params[ROUTE_PARAMS_MAX] = {0};
+    char memory[HTTP_START_LINE_MAX];
+    enum http_fault fault = HTTP_NO_FAULT;
+    const struct token *token = NULL;
+    const struct route *route;
+    struct caller caller;
+    struct err err;
+    bool other = false;
+    int status = 403;
+    int n =
+        head->path.n <= sizeof memory ? http_path_split(head->path, memory, segments, &fault) : -1;
+
+    if (n < 0) {
+        http_refuse(x, fault ? fault : HTTP_FAULT_TARGET);
+        return;
+    }
+    route = route_find(head->method, segments, (size_t)n, params, &other);
+    if (!route || !route->open) {
+        if (identify(api, x, head, &caller, &token, &status, &err) < 0) {
+            refuse(api, x, route, status, &err);
+            return;
+        }
+    } else {
+        caller = (struct caller){.tenant = TENANT_DEFAULT, .principal = "anonymous"};
+    }
+    if (!route) {
+        (void)err_set(&err, ERR_NOT_FOUND,
+                      other ? "that is not done with this method here" : "there is nothing here");
+        refuse(api, x, route, other ? 405 : 404, &err);
+        return;
+    }
+    if (route->scope & ~caller.scopes) {
+        (void)err_set(&err, ERR_FORBIDDEN, "this needs a token with the scope \"%s\"",
+                      scope_name((enum scope_bit)__builtin_ctz(route->scope)));
+        refuse(api, x, route, 403, &err);
+        return;
+    }
+    if (!route->open && meter_enter(api, token, who(&caller), &err) < 0) {
+        refuse(api, x, route, 429, &err);
+        return;
+    }
+    begin_call(call_new(api, x, &caller), x, head, route, params);
+}
+
+static const struct http_handler handler = {
+    .on_request = on_request,
+    .on_body = on_body,
+    .on_body_end = on_body_end,
+    .on_writable = on_writable,
+    .on_gone = on_gone,
+};
+
+/* ---- its life ---- */
+
+static void on_tick(uv_timer_t *timer)
+{
+    struct api *api = timer->data;
+    struct err err;
+
+    if (access_settle(api->access, &err) < 0)
+        (void)fprintf(stderr, "{\"level\":\"error\",\"event\":\"tokens\",\"message\":\"last uses "
+                              "could not be written down\"}\n");
+}
+
+static unsigned connections_possible(unsigned wanted)
+{
+    struct rlimit files = {0};
+
+    if (getrlimit(RLIMIT_NOFILE, &files) < 0 || files.rlim_cur <= 2 * DESCRIPTORS_APART)
+        return 512;
+    if (files.rlim_cur - DESCRIPTORS_APART < wanted)
+        return (unsigned)(files.rlim_cur - DESCRIPTORS_APART);
+    return wanted;
+}
+
+static int open_parts(struct api *api, const struct api_config *config, struct err *err)
+{
+    const struct tenants_config tenants = {.state_dir = config->state_dir,
+                                           .policy_text = config->policy_text,
+                                           .profile_text = config->profile_text};
+    const struct jobs_config look = {"brig-look", API_LOOKS_MAX, API_WAITING_MAX, API_STACK_BYTES};
+    const struct jobs_config runs = {"brig-run", config->runs_max ? config->runs_max : API_RUNS_MAX,
+                                     config->waiting_max ? config->waiting_max : API_WAITING_MAX,
+                                     API_STACK_BYTES};
+    const struct http_limits limits = {
+        .body_max = API_BODY_MAX,
+        .connections_max = connections_possible(config->connections_max ? config->connections_max
+                                                                        : API_CONNECTIONS_MAX)};
+
+    if (access_open(config->state_dir, &api->access, err) < 0 ||
+        keys_open(config->state_dir, &api->keys, err) < 0 ||
+        tenants_open(&tenants, &api->tenants, err) < 0 || jobs_open(&look, &api->look, err) < 0 ||
+        jobs_open(&runs, &api->runs, err) < 0)
+        return -1;
+    api->server = http_server_new(api->loop, &handler, api, &limits);
+    api->tick = xcalloc(1, sizeof *api->tick);
+    (void)uv_timer_init(api->loop, api->tick);
+    api->tick->data = api;
+    uv_unref((uv_handle_t *)api->tick);
+    (void)uv_timer_start(api->tick, on_tick, SETTLE_MS, SETTLE_MS);
+    api->reaper = reaper_new(api);
+    return tenants_find_all(api->tenants, err);
+}
+
+int api_open(struct uv_loop_s *loop, const struct api_config *config, struct api **out,
+             struct err *err)
+{
+    AUTO(api) struct api *api = xcalloc(1, sizeof *api);
+
+    api->loop = loop;
+    api->version = config->version;
+    api->hosts = config->hosts;
+    api->began_us = clock_us();
+    api->state_dir = xstrdup(config->state_dir);
+    api->counts = counts_new();
+    if (open_parts(api, config, err) < 0)
+        return -1;
+    *out = TAKE(api);
+    return 0;
+}
+
+static void on_tick_closed(uv_handle_t *handle)
+{
+    free(handle);
+}
+
+void api_free(struct api *api)
+{
+    if (!api)
+        return;
+    jobs_free(api->runs);
+    jobs_free(api->look);
+    if (api->tick) {
+        reaper_close(api->reaper);
+        uv_close((uv_handle_t *)api->tick, on_tick_closed);
+        (void)uv_run(api->loop, UV_RUN_NOWAIT);
+    }
+    http_server_free(api->server);
+    tenants_free(api->tenants);
+    access_free(api->access);
+    keys_free(api->keys);
+    counts_free(api->counts);
+    free(api->meters);
+    free(api->state_dir);
+    free(api);
+}
+
+static void on_server_stopped(void *owner)
+{
+    struct api *api = owner;
+
+    api->on_stopped(api->stop_context);
+}
+
+void api_stop(struct api *api, unsigned grace_ms, void (*on_stopped)(void *context), void *context)
+{
+    api->on_stopped = on_stopped;
+    api->stop_context = context;
+    api->is_stopping = true;
+    http_server_stop(api->server, grace_ms, on_server_stopped);
+}

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* The native HTTP API: one route table, judged and answered like everything else. It stands on a
+ * loop and a server of its owner's thread; what blocks happens on threads of its own. */
+
+#include "lib/base/buf.h"
+
+struct api;
+struct json;
+struct uv_loop_s;
+
+struct api_config {
+    const char *state_dir;
+    const char *policy_text;  /* for tenants without one; NULL: built in */
+    const char *profile_text; /* or NULL */
+    const char *const *hosts; /* names it may be called by, besides loopback; ends with NULL */
+    unsigned runs_max;        /* commands at once; 0: a default */
+    unsigned waiting_max;     /* requests that wait for their turn; 0: a default */
+    unsigned connections_max; /* 0: a default */
+    const char *version;      /* of this build */
+};
+
+int api_open(struct uv_loop_s *loop, const struct api_config *config, struct api **out,
+             struct err *err) MUST_CHECK;
+/* After api_stop has called back, or before anything was listened on. */
+void api_free(struct api *api);
+AUTO_TYPE(api)
+
+/* Listening, as in lib/http/http-server.h. */
+struct http_server;
+struct http_server *api_server(struct api *api);
+
+/* No new requests; those under way may end within grace_ms, then they are cancelled. */
+void api_stop(struct api *api, unsigned grace_ms, void (*on_stopped)(void *context), void *context);
+
+/* The description of all of it, made of the table: OpenAPI 3.1, and as a page to read. */
+struct arena;
+struct json *api_openapi(struct arena *mem);

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* What handlers have in common. They run on a job's thread. */
+
+#include "surface/api/call.h"
+
+#include <string.h>
+
+#include "lib/base/limits.h"
+#include "model/run.h"
+#include "surface/view/view.h"
+
+int call_govern(struct call *call, struct lent *out, struct err *err)
+{
+    const char *policy_text = NULL, *profile_text = NULL;
+
+    if (tenant_rules(call->tenant, &call->mem, &policy_text, &profile_text, err) < 0 ||
+        tenant_borrow(call->tenant, policy_text, profile_text, out, err) < 0)
+        return -1;
+    execute_obey(govern_execute(out->govern), call->orders[0]);
+    return 0;
+}
+
+int call_sandbox(struct call *call, struct lent *out, const char **id, const char **made,
+                 struct err *err)
+{
+    struct config config;
+
+    if (call_govern(call, out, err) < 0)
+        return -1;
+    if (govern_find(govern_execute(out->govern), &call->mem, call->params[0], id, err) < 0 ||
+        execute_kept_config(govern_execute(out->govern), &call->mem, *id, made, err) < 0 ||
+        config_read(&call->mem, str_of(*made), &config, err) < 0) {
+        call_release(call, out);
+        return -1;
+    }
+    call_release(call, out);
+    if (tenant_borrow(call->tenant, config.request.policy_text, config.request.profile_text, out,
+                      err) < 0)
+        return -1;
+    execute_obey(govern_execute(out->govern), call->orders[0]);
+    return 0;
+}
+
+void call_release(struct call *call, struct lent *lent)
+{
+    if (lent->govern)
+        execute_obey(govern_execute(lent->govern), -1);
+    tenant_return(call->tenant, lent);
+}
+
+struct request call_request(struct call *call, enum action_kind kind)
+{
+    static const char *const nothing[] = {"true", NULL};
+
+    return (struct request){
+        .kind = kind,
+        .principal = call->caller.principal,
+        .tenant = call->caller.tenant,
+        .provider = "local",
+        .image = "host",
+        .name = "",
+        .scope = "session",
+        .argv = {nothing, 1}
+    };
+}
+
+int call_answer(struct call *call, int status, const struct json *value, struct err *err)
+{
+    buf_clear(&call->answer);
+    if (json_compact(value, &call->answer, err) < 0)
+        return -1;
+    call->status = status;
+    call->type = "application/json";
+    return 0;
+}
+
+int call_answer_bytes(struct call *call, int status, const char *type, struct str bytes,
+                      struct err *err)
+{
+    buf_clear(&call->answer);
+    if (buf_add_str(&call->answer, bytes, err) < 0)
+        return -1;
+    call->status = status;
+    call->type = type;
+    return 0;
+}
+
+int call_check_run(struct call *call, const struct run *run, struct err *err)
+{
+    bool denied = run->verdict.kind != VERDICT_ALLOW;
+    enum reason reason = denied ? run->verdict.reason : run->outcome.reason;
+    const char *text = denied ? run->verdict.text : run->outcome.failure;
+    const struct receipt_ref *last = run->closing.id[0] ? &run->closing : &run->intent;
+
+    if (!denied && !run->outcome.failure)
+        return 0;
+    call->reason = reason;
+    call->details = json_object(&call->mem);
+    json_put_text(&call->mem, call->details, "receipt_id", last->id);
+    json_put_text(&call->mem, call->details, "verdict", verdict_name(run->verdict.kind));
+    return err_set(err, denied ? ERR_FORBIDDEN : run->outcome.failure_code, "%s",
+                   text ? text : reason_text(reason));
+}

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* Private to surface/api: one request on its way through a handler.
+ *
+ * A call belongs to the loop's thread, but while a job of it is under way its handler may use it
+ * from that job's thread. When the client leaves, the handler is told by an order (execute_obey)
+ * and finds its descriptors closed at the other end; it ends in its own time. */
+
+#include "flow/govern.h"
+#include "lib/http/http-server.h"
+#include "lib/json/json.h"
+#include "surface/api/jobs.h"
+#include "surface/api/route.h"
+#include "surface/api/tenant.h"
+
+struct api;
+
+/* Who asks. */
+struct caller {
+    char tenant[TENANT_BYTES];
+    char principal[PRINCIPAL_BYTES];
+    char token[TOKEN_ID_BYTES]; /* "": a peer of the unix socket */
+    unsigned scopes;
+};
+
+struct call {
+    struct job job;
+    struct api *api;
+    const struct route *route;
+    struct arena mem;
+    uint64_t exchange; /* its id */
+    struct caller caller;
+    struct tenant *tenant;
+    const char *params[ROUTE_PARAMS_MAX];
+    const char *id;         /* of the request, in the log and in X-Request-Id */
+    const char *accept;     /* Accept, or "" */
+    const char *last_event; /* Last-Event-ID, or NULL */
+    const char *key;        /* Idempotency-Key, or NULL */
+    const void *body;       /* the struct of the route's fields, or NULL */
+    const void *query;
+    int orders[2]; /* what is to be read, and where the loop writes; -1: none */
+    int body_fd;   /* BODY_STREAM: the handler reads the body here, to its end */
+    uint64_t began_us;
+
+    /* the answer, made by the handler */
+    int status;
+    struct buf answer;
+    const char *type;
+    enum reason reason;    /* of a failure, when its code does not say it */
+    struct json *details;  /* of a failure, or NULL */
+    bool is_replay;        /* it was given before, to the same request */
+    bool failed;           /* a stream that has begun must not look complete */
+    struct stream *stream; /* answered in pieces; see stream.h */
+
+    /* of the loop */
+    bool is_gzip;
+    struct buf incoming;   /* a JSON body, as it comes */
+    struct inflow *inflow; /* BODY_STREAM */
+    unsigned holders;      /* the exchange, a job under way */
+    struct http_ws *ws;
+    bool has_started;        /* BODY_SOCKET: the first message has come */
+    struct call *next, **at; /* all there are */
+};
+
+/* For handlers. The governor is for this call alone until it ends. */
+int call_govern(struct call *call, struct lent *out, struct err *err) MUST_CHECK;
+/* The same under the rules the kept sandbox in params[0] (an id or a name) was made with; its id is
+ * in *id, its config in *made. What does not exist and what another tenant has is one answer. */
+int call_sandbox(struct call *call, struct lent *out, const char **id, const char **made,
+                 struct err *err) MUST_CHECK;
+void call_release(struct call *call, struct lent *lent);
+/* A request of this caller, with what every request has. */
+struct request call_request(struct call *call, enum action_kind kind);
+
+/* Answers with JSON. */
+int call_answer(struct call *call, int status, const struct json *value,
+                struct err *err) MUST_CHECK;
+/* A run that has its receipts but was denied, or failed, as an error; 0: it was neither. */
+int call_check_run(struct call *call, const struct run *run, struct err *err) MUST_CHECK;
+/* With bytes as they are; they are copied. */
+int call_answer_bytes(struct call *call, int status, const char *type, struct str bytes,
+                      struct err *err) MUST_CHECK;

@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Commands: in a sandbox of their own, or in one that stays. Answered as one object, or streamed
+ * as lines of JSON or server-sent events, whichever the client accepts. */
+
+#include "surface/api/call.h"
+#include "surface/api/tables.h"
+
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "lib/base/io.h"
+#include "lib/base/limits.h"
+#include "model/run.h"
+#include "surface/api/sandbox-body.h"
+#include "surface/api/stream.h"
+#include "surface/view/view.h"
+
+struct exec_body {
+    struct sandbox_body sandbox; /* of a command with a sandbox of its own */
+    struct words command;
+    struct words env;
+    const char *workdir;
+    struct str stdin_bytes;
+    uint64_t timeout_ms;
+    bool tty;
+    bool detach;
+    bool keep_background;
+};
+
+/* clang-format off */
+#define OF_COMMAND                                                                                 \
+    {"command", FIELD_WORDS, offsetof(struct exec_body, command), .required = true,                \
+     .max = ARGV_WORDS_MAX, .help = "Exactly what runs; no shell is added."},                      \
+    {"stdin", FIELD_BYTES, offsetof(struct exec_body, stdin_bytes),                                \
+     .help = "What the command reads; nothing by default."}
+
+static const struct field exec_fields[] = {
+    OF_COMMAND,
+    {"env", FIELD_MAP, offsetof(struct exec_body, env), .max = ENV_WORDS_MAX},
+    {"workdir", FIELD_TEXT, offsetof(struct exec_body, workdir), .max = PATH_BYTES_MAX},
+    {"timeout_ms", FIELD_COUNT, offsetof(struct exec_body, timeout_ms), .min = 1,
+     .help = "Its own time; the sandbox's by default."},
+    {"tty", FIELD_BOOL, offsetof(struct exec_body, tty), .help = "Give it a terminal."},
+    {"detach", FIELD_BOOL, offsetof(struct exec_body, detach),
+     .help = "It goes on without the caller; its output can be read later."},
+    {"keep_background", FIELD_BOOL, offsetof(struct exec_body, keep_background),
+     .help = "What it leaves running stays."},
+    {0},
+};
+
+static const struct field run_fields[] = {
+    OF_COMMAND,
+    {"sandbox", FIELD_OBJECT, .members = sandbox_fields, .help = "What its sandbox is made from."},
+    {0},
+};
+/* clang-format on */
+
+/* ---- streams ---- */
+
+/* How the client wants to hear of it. */
+static bool is_streamed(const struct call *call, enum frame *out)
+{
+    if (call->route->body == BODY_SOCKET)
+        *out = FRAME_WS;
+    else if (strstr(call->accept, "text/event-stream"))
+        *out = FRAME_SSE;
+    else if (strstr(call->accept, "application/x-ndjson"))
+        *out = FRAME_NDJSON;
+    else
+        return false;
+    return true;
+}
+
+/* The given bytes behind a descriptor: what fits into a pipe goes there, more into a file that has
+ * no name. */
+static int open_stdin(struct call *call, struct str bytes, int *out, struct err *err)
+{
+    AUTO_FD int fd = -1;
+
+    *out = call->route->body == BODY_SOCKET ? TAKE_FD(call->body_fd) : -1;
+    if (*out >= 0 || !bytes.n)
+        return 0;
+    fd = memfd_create("stdin", MFD_CLOEXEC);
+    if (fd < 0)
+        return err_os(err, "making room for the input");
+    if (write_all(fd, bytes.p, bytes.n, err) < 0)
+        return -1;
+    if (lseek(fd, 0, SEEK_SET) < 0)
+        return err_os(err, "rewinding the input");
+    *out = TAKE_FD(fd);
+    return 0;
+}
+
+static int open_streams(struct call *call, const struct run *run, struct streams *out,
+                        struct err *err)
+{
+    struct stream_config config = {.sources = 2};
+    struct json *first = json_object(&call->mem);
+    int fds[STREAM_SOURCES];
+
+    out->keep = true;
+    if (!is_streamed(call, &config.frame))
+        return 0;
+    json_put_text(&call->mem, first, "run_id", run->id);
+    config.first = first;
+    if (stream_open(call, &config, fds, err) < 0)
+        return -1;
+    out->keep = false;
+    out->out_fd = fds[0];
+    out->err_fd = fds[1];
+    return 0;
+}
+
+static void close_streams(struct streams *streams)
+{
+    int *fds[] = {&streams->in_fd, &streams->out_fd, &streams->err_fd};
+
+    for (size_t i = 0; i < COUNT(fds); i++) {
+        if (*fds[i] >= 0)
+            (void)close(*fds[i]);
+        *fds[i] = -1;
+    }
+}
+
+/* A denial is an answer of its own; how a command ended is for whoever asked to judge. */
+static int answer_run(struct call *call, const struct run *run, struct err *err)
+{
+    if (run->verdict.kind != VERDICT_ALLOW)
+        return call_check_run(call, run, err);
+    if (run->outcome.detached)
+        return call_answer(call, 202, view_detached(&call->mem, run), err);
+    return call_answer(call, 200, view_run(&call->mem, run), err);
+}
+
+static int carry_out(struct call *call, struct govern *govern, const struct exec_body *wanted,
+                     struct request *request, struct err *err)
+{
+    struct streams streams = {.in_fd = -1, .out_fd = -1, .err_fd = -1};
+    struct run run;
+    int failed;
+
+    request->argv = wanted->command;
+    request->stdin_stream = wanted->stdin_bytes.n > 0 || call->route->body == BODY_SOCKET;
+    run_init(&run);
+    failed = open_stdin(call, wanted->stdin_bytes, &streams.in_fd, err) < 0 ||
+                     (!request->detach && open_streams(call, &run, &streams, err) < 0)
+                 ? -1
+                 : 0;
+    if (!failed)
+        failed = request->kind == ACTION_EXEC ? govern_exec(govern, request, &streams, &run, err)
+                                              : govern_run(govern, request, &streams, &run, err);
+    close_streams(&streams);
+    if (!failed)
+        failed = answer_run(call, &run, err);
+    run_done(&run);
+    return failed;
+}
+
+/* ---- handlers ---- */
+
+static int exec(struct call *call, const void *body, const void *query, struct err *err)
+{
+    const struct exec_body *wanted = body;
+    struct request request = call_request(call, ACTION_EXEC);
+    const char *made = NULL;
+    struct lent lent;
+    int failed;
+
+    (void)query;
+    request.env = wanted->env;
+    request.workdir = wanted->workdir;
+    request.wall_ms = wanted->timeout_ms;
+    request.tty = wanted->tty;
+    request.detach = wanted->detach;
+    request.keep_background = wanted->keep_background;
+    if (call_sandbox(call, &lent, &request.sandbox, &made, err) < 0)
+        return -1;
+    failed = carry_out(call, lent.govern, wanted, &request, err);
+    call_release(call, &lent);
+    return failed;
+}
+
+static int run_once(struct call *call, const void *body, const void *query, struct err *err)
+{
+    const struct exec_body *wanted = body;
+    struct request request = call_request(call, ACTION_RUN);
+    struct lent lent;
+    int failed;
+
+    (void)query;
+    if (sandbox_body_fill(call, &wanted->sandbox, &request, err) < 0 ||
+        call_govern(call, &lent, err) < 0)
+        return -1;
+    failed = carry_out(call, lent.govern, wanted, &request, err);
+    call_release(call, &lent);
+    return failed;
+}
+
+/* clang-format off */
+const struct route routes_exec[] = {
+    {.method = HTTP_POST,
+     .path = "/v1/runs",
+     .kind = ROUTE_RUN,
+     .scope = SCOPE_RUN,
+     .creates = true,
+     .body = BODY_JSON,
+     .fields = run_fields,
+     .body_size = sizeof(struct exec_body),
+     .name = "run",
+     .summary = "Run one command in a sandbox of its own, which ends with it.",
+     .answer = "Verdict, posture, output and outcome; or events, when the client accepts "
+               "text/event-stream or application/x-ndjson.",
+     .handle = run_once},
+    {.method = HTTP_POST,
+     .path = "/v1/sandboxes/{id}/exec",
+     .kind = ROUTE_RUN,
+     .scope = SCOPE_RUN,
+     .creates = true,
+     .body = BODY_JSON,
+     .fields = exec_fields,
+     .body_size = sizeof(struct exec_body),
+     .name = "exec",
+     .summary = "Run a command in a sandbox that stays.",
+     .answer = "Verdict, posture, output and outcome; or events, when the client accepts "
+               "text/event-stream or application/x-ndjson; 202 for a detached one.",
+     .handle = exec},
+    {.method = HTTP_GET,
+     .path = "/v1/sandboxes/{id}/exec",
+     .kind = ROUTE_RUN,
+     .scope = SCOPE_RUN,
+     .body = BODY_SOCKET,
+     .fields = exec_fields,
+     .body_size = sizeof(struct exec_body),
+     .name = "execSocket",
+     .summary = "The same over a WebSocket, with input, signals and the size of a terminal.",
+     .answer = "Events as text messages.",
+     .handle = exec},
+    {0},
+};
+/* clang-format on */

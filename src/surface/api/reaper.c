@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Sandboxes whose time is over and commands that ended without their caller get their receipts
+ * while the daemon runs, not only when somebody asks. */
+
+#include "surface/api/api-private.h"
+
+#include <stdio.h>
+#include <uv.h>
+
+#include "lib/base/limits.h"
+
+#define SWEEP_MS 2000
+
+struct reaper {
+    struct job job; /* one at a time */
+    uv_timer_t timer;
+    struct api *api;
+    bool is_busy; /* of the loop */
+};
+
+static int sweep(void *context, struct tenant *tenant, struct err *err)
+{
+    AUTO_ARENA struct arena mem = ARENA(1 * MIB);
+    const char *policy_text = NULL, *profile_text = NULL;
+    struct lent lent;
+    int failed;
+
+    (void)context;
+    if (tenant_rules(tenant, &mem, &policy_text, &profile_text, err) < 0 ||
+        tenant_borrow(tenant, policy_text, profile_text, &lent, err) < 0)
+        return -1;
+    failed = govern_sweep(lent.govern, err);
+    tenant_return(tenant, &lent);
+    return failed;
+}
+
+static void on_swept(struct http_exchange *none, void *argument)
+{
+    struct reaper *reaper = argument;
+
+    (void)none;
+    reaper->is_busy = false;
+}
+
+static void run(struct job *job)
+{
+    struct reaper *reaper = (struct reaper *)job;
+    struct err err;
+
+    if (tenants_each(reaper->api->tenants, sweep, NULL, &err) < 0)
+        (void)fprintf(stderr, "{\"level\":\"error\",\"event\":\"sweep\",\"code\":\"%s\"}\n",
+                      err_name(err.code));
+    http_server_post(reaper->api->server, 0, on_swept, reaper);
+}
+
+static void on_time(uv_timer_t *timer)
+{
+    struct reaper *reaper = timer->data;
+    struct err err;
+
+    if (reaper->is_busy || reaper->api->is_stopping)
+        return;
+    reaper->job = (struct job){.run = run, .owner = reaper};
+    reaper->is_busy = jobs_take(reaper->api->look, &reaper->job, &err) == 0;
+}
+
+struct reaper *reaper_new(struct api *api)
+{
+    struct reaper *reaper = xcalloc(1, sizeof *reaper);
+
+    reaper->api = api;
+    (void)uv_timer_init(api->loop, &reaper->timer);
+    reaper->timer.data = reaper;
+    uv_unref((uv_handle_t *)&reaper->timer);
+    (void)uv_timer_start(&reaper->timer, on_time, SWEEP_MS, SWEEP_MS);
+    return reaper;
+}
+
+static void on_closed(uv_handle_t *handle)
+{
+    free(handle->data);
+}
+
+void reaper_close(struct reaper *reaper)
+{
+    if (reaper)
+        uv_close((uv_handle_t *)&reaper->timer, on_closed);
+}

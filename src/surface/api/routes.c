@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "surface/api/route.h"
+
+#include "surface/api/tables.h"
+
+#include <string.h>
+
+const struct route *const route_tables[] = {
+    routes_system, routes_sandboxes, routes_exec,   routes_execs,
+    routes_files,  routes_receipts,  routes_tokens, NULL,
+};
+
+const char *http_method_name(enum http_method method)
+{
+    static const char *const names[] = {
+        [HTTP_OTHER_METHOD] = "", [HTTP_GET] = "GET",         [HTTP_HEAD] = "HEAD",
+        [HTTP_POST] = "POST",     [HTTP_PUT] = "PUT",         [HTTP_PATCH] = "PATCH",
+        [HTTP_DELETE] = "DELETE", [HTTP_OPTIONS] = "OPTIONS", [HTTP_CONNECT] = "CONNECT",
+        [HTTP_TRACE] = "TRACE",
+    };
+
+    return names[method];
+}
+
+static bool is_param(struct str segment)
+{
+    return segment.n > 2 && segment.p[0] == '{';
+}
+
+static bool takes_rest(struct str segment)
+{
+    return is_param(segment) && str_ends(segment, "...}");
+}
+
+/* Whether the segments are what the path says; parameters are filled on the way. */
+static bool matches(const char *path, const struct str *segments, size_t n,
+                    struct str params[ROUTE_PARAMS_MAX])
+{
+    struct str rest = str_of(path + 1);
+    size_t i = 0, param = 0;
+
+    while (rest.n) {
+        struct str wanted = str_cut(&rest, '/');
+
+        if (takes_rest(wanted))
+            return i < n;
+        if (i >= n)
+            return false;
+        if (is_param(wanted)) {
+            if (segments[i].n == 0)
+                return false;
+            params[param++] = segments[i];
+        } else if (!str_eq(wanted, segments[i])) {
+            return false;
+        }
+        i++;
+    }
+    return i == n;
+}
+
+const struct route *route_find(enum http_method method, const struct str *segments, size_t n,
+                               struct str params[ROUTE_PARAMS_MAX], bool *other)
+{
+    *other = false;
+    route_each(route)
+    {
+        if (!matches(route->path, segments, n, params))
+            continue;
+        /* HEAD is GET whose body is left out. */
+        if (route->method == method || (method == HTTP_HEAD && route->method == HTTP_GET))
+            return route;
+        *other = true;
+    }
+    return NULL;
+}

@@ -1,0 +1,501 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "surface/api/stream.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+#include <uv.h>
+
+#include "lib/base/limits.h"
+#include "lib/base/text.h"
+#include "lib/http/http-ws.h"
+#include "surface/api/api-private.h"
+
+#define PIECE_BYTES (64 * KIB)
+#define UTF8_REST_MAX 3
+#define PIPE_BYTES (256 * KIB)
+
+struct source {
+    uv_poll_t poll;
+    struct stream *stream;
+    int fd; /* our end; -1: it has ended */
+    bool has_handle;
+    bool is_polled;
+    uint64_t bytes;           /* so far, from its beginning on */
+    char rest[UTF8_REST_MAX]; /* the beginning of a character whose end has not come */
+    size_t rest_n;
+};
+
+struct stream {
+    struct call *call;
+    struct stream_config config;
+    struct source sources[STREAM_SOURCES];
+    bool has_begun;
+    bool is_done; /* the handler has said its last word */
+    bool is_full; /* the client is behind */
+    bool is_gone;
+};
+
+static const char *const source_names[STREAM_SOURCES] = {"stdout", "stderr"};
+
+/* ---- in the handler's thread ---- */
+
+static void begin(struct http_exchange *x, void *argument);
+
+static int open_pipe(int *ours, int *theirs, struct err *err)
+{
+    int ends[2];
+
+    if (pipe2(ends, O_CLOEXEC) < 0)
+        return err_os(err, "making a pipe");
+    (void)fcntl(ends[0], F_SETFL, O_NONBLOCK);
+    (void)fcntl(ends[1], F_SETPIPE_SZ, (int)PIPE_BYTES); /* a smaller one only costs turns */
+    *ours = ends[0];
+    *theirs = ends[1];
+    return 0;
+}
+
+int stream_open(struct call *call, const struct stream_config *config, int fds[STREAM_SOURCES],
+                struct err *err)
+{
+    struct stream *stream = xcalloc(1, sizeof *stream);
+
+    stream->call = call;
+    stream->config = *config;
+    for (unsigned i = 0; i < STREAM_SOURCES; i++) {
+        stream->sources[i].fd = fds[i] = -1;
+        stream->sources[i].stream = stream;
+        stream->sources[i].bytes = config->from[i];
+    }
+    for (unsigned i = 0; i < config->sources; i++)
+        if (open_pipe(&stream->sources[i].fd, &fds[i], err) < 0) {
+            for (unsigned j = 0; j < i; j++) {
+                (void)close(stream->sources[j].fd);
+                (void)close(fds[j]);
+            }
+            free(stream);
+            return -1;
+        }
+    call->stream = stream;
+    http_server_post(api_server(call->api), call->exchange, begin, call);
+    return 0;
+}
+
+/* ---- in the loop ---- */
+
+static void on_closed(uv_handle_t *handle)
+{
+    struct source *source = handle->data;
+
+    call_drop(source->stream->call);
+}
+
+/* Its call stays until libuv has let go of the handle. */
+static void close_source(struct source *source)
+{
+    if (source->fd < 0)
+        return;
+    (void)close(source->fd);
+    source->fd = -1;
+    if (source->has_handle)
+        uv_close((uv_handle_t *)&source->poll, on_closed);
+}
+
+static bool send_event(struct stream *stream, struct http_exchange *x, const char *name,
+                       const char *id, struct str text)
+{
+    struct err ignored; /* our own names have no line ends */
+    bool go_on = true;
+
+    switch (stream->config.frame) {
+    case FRAME_NDJSON:
+        return http_send(x, text);
+    case FRAME_SSE:
+        if (http_send_event(x, str_of(name), str_of(id), str_trim(text), &go_on, &ignored) < 0)
+            http_abort(x);
+        return go_on;
+    case FRAME_WS:
+        return stream->call->ws ? http_ws_send(stream->call->ws, true, text) : true;
+    case FRAME_RAW:
+        break;
+    }
+    return true;
+}
+
+static const char *position(struct arena *mem, const struct stream *stream)
+{
+    return arena_printf(mem, "%llu.%llu", (unsigned long long)stream->sources[0].bytes,
+                        (unsigned long long)stream->sources[1].bytes);
+}
+
+/* One event as a line of JSON. */
+static bool emit(struct stream *stream, struct http_exchange *x, const char *name,
+                 struct json *event, struct arena *mem)
+{
+    AUTO_BUF struct buf line = BUF(JSON_TEXT_MAX);
+    const char *id = position(mem, stream);
+    struct err err;
+
+    json_put_text(mem, event, "id", id);
+    if (json_compact(event, &line, &err) < 0 || buf_add_byte(&line, '\n', &err) < 0)
+        return true;
+    return send_event(stream, x, name, id, buf_str(&line));
+}
+
+/* How much of it can be told as text: a character that is cut off waits for its rest. */
+static size_t text_part(struct str bytes)
+{
+    size_t good = str_utf8_prefix(bytes);
+    size_t left = bytes.n - good;
+    unsigned char lead = left ? (unsigned char)bytes.p[good] : 0;
+    size_t wanted = lead >= 0xf0 && lead < 0xf5 ? 4 : lead >= 0xe0 ? 3 : lead >= 0xc2 ? 2 : 1;
+
+    return left && left < wanted && left <= UTF8_REST_MAX && lead < 0xf5 ? good : bytes.n;
+}
+
+static bool send_data(struct source *source, struct http_exchange *x, struct str bytes)
+{
+    AUTO_ARENA struct arena mem = ARENA(1 * MIB);
+    struct stream *stream = source->stream;
+    const char *name = source_names[source - stream->sources];
+    struct json *event = json_object(&mem);
+
+    source->bytes += bytes.n;
+    json_put_text(&mem, event, "event", name);
+    json_put_bytes(&mem, event, "data", bytes);
+    return emit(stream, x, name, event, &mem);
+}
+
+/* What was held back comes first. */
+static bool pass_on(struct source *source, struct http_exchange *x, char *piece, size_t n)
+{
+    struct str bytes;
+    size_t part;
+
+    if (source->stream->config.frame == FRAME_RAW) {
+        source->bytes += n;
+        return http_send(x, (struct str){piece, n});
+    }
+    memmove(piece + source->rest_n, piece, n);
+    memcpy(piece, source->rest, source->rest_n);
+    bytes = (struct str){piece, source->rest_n + n};
+    part = text_part(bytes);
+    source->rest_n = bytes.n - part;
+    memcpy(source->rest, bytes.p + part, source->rest_n);
+    return part ? send_data(source, x, (struct str){bytes.p, part}) : true;
+}
+
+static void hold(struct stream *stream, bool full)
+{
+    stream->is_full = full;
+    for (unsigned i = 0; i < stream->config.sources; i++) {
+        struct source *source = &stream->sources[i];
+
+        if (source->fd < 0 || source->is_polled == !full)
+            continue;
+        source->is_polled = !full;
+        if (full)
+            (void)uv_poll_stop(&source->poll);
+        else
+            (void)uv_poll_start(&source->poll, UV_READABLE, source->poll.poll_cb);
+    }
+}
+
+static bool has_ended(const struct stream *stream)
+{
+    for (unsigned i = 0; i < stream->config.sources; i++)
+        if (stream->sources[i].fd >= 0)
+            return false;
+    return stream->is_done && stream->has_begun;
+}
+
+static void send_last(struct stream *stream, struct http_exchange *x)
+{
+    AUTO_ARENA struct arena mem = ARENA(16 * MIB);
+    struct call *call = stream->call;
+    struct json *event = json_object(&mem);
+    const struct json *answer = NULL;
+    const char *name = call->failed ? "error" : "exit";
+    struct mark where;
+    struct err err;
+
+    json_put_text(&mem, event, "event", name);
+    if (call->answer.n && json_parse(&mem, buf_str(&call->answer), &answer, &where, &err) == 0)
+        for (const struct json *member = answer->first; member; member = member->next) {
+            struct json *copy = arena_new(&mem, struct json);
+
+            *copy = *member;
+            copy->next = NULL;
+            json_put(event, arena_text(&mem, member->key), copy);
+        }
+    (void)emit(stream, x, name, event, &mem);
+}
+
+static void end_if_ended(struct stream *stream)
+{
+    struct http_exchange *x =
+        http_exchange_find(api_server(stream->call->api), stream->call->exchange);
+
+    if (stream->is_gone || !x || !has_ended(stream))
+        return;
+    stream->is_gone = true;
+    if (stream->config.frame == FRAME_RAW && stream->call->failed) {
+        http_abort(x);
+        return;
+    }
+    if (stream->config.frame != FRAME_RAW)
+        send_last(stream, x);
+    if (stream->config.frame == FRAME_WS && stream->call->ws)
+        http_ws_close(stream->call->ws, 1000, STR_LIT(""));
+    else
+        http_end(x);
+}
+
+static void on_readable(uv_poll_t *poll, int status, int events)
+{
+    struct source *source = poll->data;
+    struct stream *stream = source->stream;
+    struct http_exchange *x =
+        http_exchange_find(api_server(stream->call->api), stream->call->exchange);
+    char piece[PIECE_BYTES + UTF8_REST_MAX];
+    ssize_t n;
+
+    (void)status;
+    (void)events;
+    if (!x)
+        return;
+    n = read(source->fd, piece, PIECE_BYTES);
+    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+        return;
+    if (n > 0) {
+        if (!pass_on(source, x, piece, (size_t)n))
+            hold(stream, true);
+        return;
+    }
+    if (source->rest_n && stream->config.frame != FRAME_RAW)
+        (void)send_data(source, x, (struct str){source->rest, source->rest_n});
+    source->rest_n = 0;
+    close_source(source);
+    end_if_ended(stream);
+}
+
+static bool begin_answer(struct stream *stream, struct http_exchange *x)
+{
+    static const char *const types[] = {
+        [FRAME_NDJSON] = "application/x-ndjson",
+        [FRAME_SSE] = HTTP_SSE_TYPE,
+    };
+    const char *type =
+        stream->config.frame == FRAME_RAW ? stream->config.type : types[stream->config.frame];
+    struct http_header headers[] = {
+        {STR_LIT("content-type"),  str_of(type ? type : "")},
+        {STR_LIT("x-request-id"),  str_of(stream->call->id)},
+        {STR_LIT("cache-control"), STR_LIT("no-store")     },
+    };
+    struct err err;
+
+    if (stream->config.frame == FRAME_WS)
+        return true; /* it stands already */
+    return http_begin(x, 200, headers, COUNT(headers), HTTP_STREAM, &err) == 0;
+}
+
+static void begin(struct http_exchange *x, void *argument)
+{
+    AUTO_ARENA struct arena mem = ARENA(1 * MIB);
+    struct call *call = argument;
+    struct stream *stream = call->stream;
+    bool can_begin = x && begin_answer(stream, x);
+
+    stream->has_begun = true;
+    for (unsigned i = 0; i < stream->config.sources; i++) {
+        struct source *source = &stream->sources[i];
+
+        source->poll.data = source;
+        if (!can_begin || uv_poll_init(api_loop(call->api), &source->poll, source->fd) < 0) {
+            close_source(source); /* whoever writes there finds out */
+            continue;
+        }
+        call->holders++;
+        source->has_handle = source->is_polled = true;
+        (void)uv_poll_start(&source->poll, UV_READABLE, on_readable);
+    }
+    if (can_begin && stream->config.first) {
+        struct json *event = json_object(&mem);
+
+        json_put_text(&mem, event, "event", "start");
+        for (const struct json *m = stream->config.first->first; m; m = m->next) {
+            struct json *copy = arena_new(&mem, struct json);
+
+            *copy = *m;
+            copy->next = NULL;
+            json_put(event, arena_text(&mem, m->key), copy);
+        }
+        (void)emit(stream, x, "start", event, &mem);
+    }
+    end_if_ended(stream);
+}
+
+void stream_finish(struct call *call, struct http_exchange *x)
+{
+    (void)x;
+    call->stream->is_done = true;
+    end_if_ended(call->stream);
+}
+
+void stream_writable(struct call *call, struct http_exchange *x)
+{
+    (void)x;
+    if (call->stream && call->stream->has_begun)
+        hold(call->stream, false);
+}
+
+void stream_gone(struct call *call)
+{
+    if (!call->stream)
+        return;
+    call->stream->is_gone = true;
+    for (unsigned i = 0; i < call->stream->config.sources; i++)
+        if (call->stream->has_begun)
+            close_source(&call->stream->sources[i]);
+}
+
+/* ---- bodies ---- */
+
+struct inflow {
+    uv_poll_t poll;
+    struct call *call;
+    int fd;
+    struct buf waiting;
+    bool is_ended; /* the client's side */
+};
+
+int inflow_open(struct call *call, struct err *err)
+{
+    struct inflow *inflow = xcalloc(1, sizeof *inflow);
+    int ends[2];
+
+    if (pipe2(ends, O_CLOEXEC) < 0) {
+        free(inflow);
+        return err_os(err, "making a pipe");
+    }
+    (void)fcntl(ends[1], F_SETFL, O_NONBLOCK);
+    (void)fcntl(ends[1], F_SETPIPE_SZ, (int)PIPE_BYTES);
+    inflow->call = call;
+    inflow->fd = ends[1];
+    inflow->waiting = BUF(16 * MIB);
+    inflow->poll.data = inflow;
+    if (uv_poll_init(api_loop(call->api), &inflow->poll, ends[1]) < 0) {
+        (void)close(ends[0]);
+        (void)close(ends[1]);
+        free(inflow);
+        return err_set(err, ERR_OS, "watching a pipe");
+    }
+    call->holders++;
+    call->body_fd = ends[0];
+    call->inflow = inflow;
+    return 0;
+}
+
+static void on_inflow_closed(uv_handle_t *handle)
+{
+    struct inflow *inflow = handle->data;
+
+    call_drop(inflow->call);
+}
+
+static void close_inflow(struct inflow *inflow)
+{
+    if (inflow->fd < 0)
+        return;
+    (void)close(inflow->fd);
+    inflow->fd = -1;
+    buf_clear(&inflow->waiting);
+    uv_close((uv_handle_t *)&inflow->poll, on_inflow_closed);
+}
+
+/* Bytes that were taken, or -1: nobody reads any more. */
+static ssize_t write_some(int fd, struct str bytes)
+{
+    ssize_t n = write(fd, bytes.p, bytes.n);
+
+    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+        return 0;
+    return n;
+}
+
+static void on_room(uv_poll_t *poll, int status, int events)
+{
+    struct inflow *inflow = poll->data;
+    struct http_exchange *x =
+        http_exchange_find(api_server(inflow->call->api), inflow->call->exchange);
+    ssize_t n = write_some(inflow->fd, buf_str(&inflow->waiting));
+
+    (void)status;
+    (void)events;
+    if (n < 0) {
+        close_inflow(inflow);
+        return;
+    }
+    memmove(inflow->waiting.p, inflow->waiting.p + n, inflow->waiting.n - (size_t)n);
+    inflow->waiting.n -= (size_t)n;
+    if (inflow->waiting.n)
+        return;
+    (void)uv_poll_stop(poll);
+    if (inflow->is_ended)
+        close_inflow(inflow);
+    else if (x)
+        http_resume(x);
+}
+
+void inflow_bytes(struct call *call, struct http_exchange *x, struct str bytes)
+{
+    struct inflow *inflow = call->inflow;
+    ssize_t n = 0;
+    struct err err;
+
+    if (!inflow || inflow->fd < 0)
+        return; /* the handler has read enough */
+    if (inflow->waiting.n == 0)
+        n = write_some(inflow->fd, bytes);
+    if (n < 0) {
+        close_inflow(inflow);
+        return;
+    }
+    bytes.p += n;
+    bytes.n -= (size_t)n;
+    if (!bytes.n)
+        return;
+    if (buf_add_str(&inflow->waiting, bytes, &err) < 0) {
+        close_inflow(inflow);
+        return;
+    }
+    if (x)
+        http_pause(x);
+    (void)uv_poll_start(&inflow->poll, UV_WRITABLE, on_room);
+}
+
+void inflow_end(struct call *call)
+{
+    struct inflow *inflow = call->inflow;
+
+    if (!inflow)
+        return;
+    inflow->is_ended = true;
+    if (inflow->fd >= 0 && inflow->waiting.n == 0)
+        close_inflow(inflow);
+}
+
+void inflow_finish(struct call *call)
+{
+    if (call->inflow)
+        close_inflow(call->inflow);
+}
+
+void inflow_free(struct inflow *inflow)
+{
+    if (!inflow)
+        return;
+    buf_done(&inflow->waiting);
+    free(inflow);
+}

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* Private to surface/api: bytes between a handler's thread and the client, through pipes, so both
+ * sides wait for each other without knowing each other. */
+
+#include "surface/api/call.h"
+
+/* What becomes of the bytes of a source on their way out. */
+enum frame {
+    FRAME_RAW,    /* they are the body */
+    FRAME_NDJSON, /* {"event":"stdout","data":…} a line */
+    FRAME_SSE,    /* the same as events, with ids to resume from */
+    FRAME_WS,     /* the same as text messages */
+};
+
+#define STREAM_SOURCES 2 /* standard output, standard error */
+
+struct stream_config {
+    enum frame frame;
+    const char *type;              /* RAW: of the content */
+    unsigned sources;              /* how many; RAW has one */
+    uint64_t from[STREAM_SOURCES]; /* where each source begins: ids count from there */
+    const struct json *first;      /* the first event, or NULL */
+};
+
+/* In the handler's thread: the answer begins, and fds are where its bytes go. The handler closes
+ * them; what it answers afterwards is the last event ("exit", or "error" when it fails), and a RAW
+ * stream whose handler fails is cut off. */
+int stream_open(struct call *call, const struct stream_config *config, int fds[STREAM_SOURCES],
+                struct err *err) MUST_CHECK;
+
+/* In the loop: the handler is done. */
+void stream_finish(struct call *call, struct http_exchange *x);
+/* In the loop: there is room again; the exchange is gone. */
+void stream_writable(struct call *call, struct http_exchange *x);
+void stream_gone(struct call *call);
+
+/* A body that is handed on as it comes: the handler's end is call->body_fd. */
+int inflow_open(struct call *call, struct err *err) MUST_CHECK;
+void inflow_bytes(struct call *call, struct http_exchange *x, struct str bytes);
+void inflow_end(struct call *call);
+/* The handler is done. Not before: a body that stopped half way must not look complete, so when
+ * the client leaves, the handler is told by an order and never reads an end. */
+void inflow_finish(struct call *call);
+void inflow_free(struct inflow *inflow);

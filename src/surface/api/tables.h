@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* Private to surface/api: the rows of each area, in the file of its handlers. */
+
+#include "surface/api/route.h"
+
+extern const struct route routes_system[];
+extern const struct route routes_sandboxes[];
+extern const struct route routes_exec[];
+extern const struct route routes_execs[];
+extern const struct route routes_files[];
+extern const struct route routes_receipts[];
+extern const struct route routes_tokens[];
