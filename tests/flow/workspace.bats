@@ -44,7 +44,7 @@ a_repository() {
 }
 
 @test "with none there is an empty folder that stays empty" {
-    run quiet --workspace project:none -- sh -c 'pwd; ls -A; touch new; mkdir x; echo done'
+    run quiet --workspace project:none -- sh -c 'exec 2>&1; pwd; ls -A; touch new; mkdir x; echo done'
     status_is 0
     [[ $output == "/workspace"$'\n'*"Read-only"*"Read-only"*"done" ]]
     run quiet --workspace :none -- ls -A /workspace
