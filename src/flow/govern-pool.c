@@ -50,11 +50,14 @@ static int find_key(struct govern *govern, const struct request *request, struct
                     char key[POOL_KEY_BYTES], struct err *err)
 {
     struct config config;
+    int failed;
 
     key[0] = '\0';
-    if (govern_rehearse(govern, request, run, &config, err) < 0)
-        return -1;
-    return run->verdict.kind == VERDICT_ALLOW ? execute_pool_key(run, key, err) : 0;
+    failed = govern_rehearse(govern, request, run, &config, err);
+    if (!failed && run->verdict.kind == VERDICT_ALLOW)
+        failed = execute_pool_key(run, key, err);
+    execute_forget(run);
+    return failed;
 }
 
 static int write_spec(struct govern *govern, const struct run *run, struct pool_report *report,

@@ -455,7 +455,6 @@ int govern_rehearse(struct govern *govern, const struct request *request, struct
 {
     if (plan_kept(govern, ACTION_CREATE, request, run, err) < 0)
         return -1;
-    execute_forget(run); /* what was opened to be judged is not going to be mounted */
     *config = (struct config){0};
     if (!is_allowed(run))
         return 0;

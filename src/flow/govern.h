@@ -47,7 +47,8 @@ int govern_run(struct govern *govern, const struct request *request, const struc
 int govern_create(struct govern *govern, const struct request *request, struct run *run,
                   struct err *err) MUST_CHECK;
 /* What would be made of such a request now, without making or recording anything: verdict, plan
- * and planned posture are in run, and the config it would keep in *config. */
+ * and planned posture are in run, and the config it would keep in *config. What the plan has opened
+ * stays open until execute_forget(). */
 int govern_rehearse(struct govern *govern, const struct request *request, struct run *run,
                     struct config *config, struct err *err) MUST_CHECK;
 /* A command in a sandbox that stays (request->sandbox). Of the request only what belongs to the

@@ -259,6 +259,7 @@ static int look(struct invocation *inv, struct sandbox_call *call, struct run *r
     if (sandbox_look(inv, call->govern, call->sandbox, &out->config, &out->state, err) < 0 ||
         govern_rehearse(call->govern, &out->config.request, run, &today, err) < 0)
         return -1;
+    execute_forget(run);
     out->run = run;
     out->drift = !today.id || strcmp(today.preimage_hash, out->config.preimage_hash) != 0;
     return 0;

@@ -192,6 +192,7 @@ static int find_reusable(struct invocation *inv, struct sandbox_call *call, int 
     reuse.wanted = &config;
     if (!failed && config.id)
         failed = execute_kept_each(reuse.execute, on_reusable, &reuse, err);
+    execute_forget(&run);
     run_done(&run);
     if (failed)
         return -1;

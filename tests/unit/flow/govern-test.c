@@ -77,6 +77,15 @@ static struct request request_with(const char *const *mounts, size_t n)
     };
 }
 
+static unsigned planned_descriptors(const struct run *run)
+{
+    unsigned n = 0;
+
+    for (size_t i = 0; i < run->plan.mount_n; i++)
+        n += run->plan.mounts[i].fd >= 0;
+    return n;
+}
+
 TEST(what_was_only_planned_leaves_no_descriptor)
 {
     char allowed[96];
@@ -97,6 +106,10 @@ TEST(what_was_only_planned_leaves_no_descriptor)
         CHECK_INT(govern_rehearse(govern, &request, &run, &config, &err), 0);
         if (run.verdict.kind != VERDICT_ALLOW)
             test_skip(run.verdict.text);
+        CHECK(planned_descriptors(&run) > 0); /* what a pool is filed under counts them */
+        execute_forget(&run);
+        execute_forget(&run);
+        CHECK_INT(planned_descriptors(&run), 0);
         run_done(&run);
 
         request = request_with(asked, 2);
