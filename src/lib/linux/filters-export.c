@@ -27,6 +27,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "lib/linux/filters-tree.h"
+
+#define INSTRUCTIONS_MAX 1000
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 /* Lists read better as text than one word a line. */
@@ -256,19 +259,25 @@ static void allow_personality(scmp_filter_ctx filter)
 
 static void print_filter(scmp_filter_ctx filter, const char *name)
 {
+    static struct sock_filter exported[INSTRUCTIONS_MAX];
+    static struct sock_filter smaller[INSTRUCTIONS_MAX];
     FILE *file = tmpfile();
-    struct sock_filter instruction;
-    size_t n = 0;
+    const char *why = "";
+    size_t n;
 
     if (!file || seccomp_export_bpf(filter, fileno(file)) != 0)
         die("export", errno);
     rewind(file);
-    (void)printf("const struct sock_filter seccomp_%s[] = {\n", name);
-    while (fread(&instruction, sizeof instruction, 1, file) == 1) {
-        (void)printf("    {0x%02x, %u, %u, 0x%08x},\n", instruction.code, instruction.jt,
-                     instruction.jf, instruction.k);
-        n++;
+    n = fread(exported, sizeof exported[0], COUNT(exported), file);
+    n = filter_shrink(exported, n, smaller, COUNT(smaller), &why);
+    if (n == 0) {
+        (void)fprintf(stderr, "filters-export: the filter of %s: %s\n", name, why);
+        exit(1);
     }
+    (void)printf("const struct sock_filter seccomp_%s[] = {\n", name);
+    for (size_t i = 0; i < n; i++)
+        (void)printf("    {0x%02x, %u, %u, 0x%08x},\n", smaller[i].code, smaller[i].jt,
+                     smaller[i].jf, smaller[i].k);
     (void)printf("};\nconst size_t seccomp_%s_n = %zu;\n\n", name, n);
     (void)fclose(file);
     seccomp_release(filter);
