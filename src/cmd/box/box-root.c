@@ -36,6 +36,7 @@
 /* Of <sys/mount.h>, which this C library cannot include together with <linux/mount.h>. */
 #define REC_PRIVATE (16384UL | 1UL << 18)
 #define PRIVATE (1UL << 18)
+#define BIND 4096UL
 #define DETACH 2
 #define NOSUID_NODEV 6UL
 #define OVERLAY_OPTIONS_MAX 4000 /* the kernel takes one page */
@@ -504,8 +505,8 @@ static int attach(struct box *box, int root_fd, uint32_t i, struct err *err)
     return 0;
 }
 
-/* Makes something below a mounted /proc read-only, or covers it with an empty file or folder.
- * What the kernel does not have needs no mask. */
+/* Makes something below a mounted /proc read-only, or covers it with an empty file or folder: 1.
+ * What the kernel does not have needs no mask: 0. */
 static int mask(const struct box_mount *mount, const char *target, struct err *err)
 {
     AUTO_FD int target_fd = open(target, O_PATH | O_NOFOLLOW | O_CLOEXEC);
@@ -521,6 +522,15 @@ static int mask(const struct box_mount *mount, const char *target, struct err *e
     else
         tree = tree_clone(AT_FDCWD, mount->is_file ? "/dev/null" : "/var/empty", 0);
     if (tree < 0 || tree_set(tree, flags, 0, -1) < 0 || tree_attach(tree, target_fd) < 0)
+        return err_os(err, "masking %s", target);
+    return 1;
+}
+
+/* As an earlier mask of the same kind: a bind has the flags of what it shows, so this is one call
+ * instead of six. Both lie in the /proc we mounted, where nobody else makes links. */
+static int mask_again(const char *earlier, const char *target, struct err *err)
+{
+    if (syscall(SYS_mount, earlier, target, NULL, BIND, NULL) < 0 && errno != ENOENT)
         return err_os(err, "masking %s", target);
     return 0;
 }
@@ -608,12 +618,22 @@ static int protect_all(const struct box *box, struct err *err)
 
 static int mask_all(const struct box *box, struct err *err)
 {
+    const char *earlier[2] = {NULL, NULL}; /* of a folder, of a file */
+
     for (uint32_t i = 0; i < box->plan->mount_n && !box_lacks("masks"); i++) {
         const struct box_mount *mount = mount_at(box, i);
+        const char *target = plan_text(box->plan, mount->target);
+        bool covers = mount->kind == MOUNT_MASK;
+        int done = 0;
 
-        if ((mount->kind == MOUNT_MASK || mount->kind == MOUNT_READONLY) &&
-            mask(mount, plan_text(box->plan, mount->target), err) < 0)
+        if (covers && earlier[mount->is_file != 0])
+            done = mask_again(earlier[mount->is_file != 0], target, err);
+        else if (covers || mount->kind == MOUNT_READONLY)
+            done = mask(mount, target, err);
+        if (done < 0)
             return -1;
+        if (done > 0 && covers)
+            earlier[mount->is_file != 0] = target;
     }
     return 0;
 }
