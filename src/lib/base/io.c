@@ -165,9 +165,13 @@ static int remove_entries(int fd, struct err *err)
         (void)close(fd);
         return err_os(err, "listing a folder to remove");
     }
-    while (!failed && (entry = readdir(dir)) != NULL)
-        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
+    while (!failed && (entry = readdir(dir)) != NULL) {
+        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
+            continue;
+        /* An empty folder goes in one call when it is known to be one. */
+        if (entry->d_type != DT_DIR || unlinkat(dirfd(dir), entry->d_name, AT_REMOVEDIR) < 0)
             failed = dir_remove(dirfd(dir), entry->d_name, err);
+    }
     (void)closedir(dir);
     return failed;
 }

@@ -260,19 +260,28 @@ enum removal {
     FAILED,
 };
 
-/* Through the group's own "..": it may have been found elsewhere than we would make it. */
-static enum removal remove_group(int dir_fd, const char *name, struct err *err)
+static enum removal judge(int failed, const char *name, struct err *err)
 {
-    AUTO_FD int parent_fd = openat(dir_fd, "..", O_PATH | O_DIRECTORY | O_CLOEXEC);
-
-    if (parent_fd >= 0 && unlinkat(parent_fd, name, AT_REMOVEDIR) == 0)
-        return REMOVED;
-    if (errno == ENOENT || errno == ENODEV)
+    if (failed == 0 || errno == ENOENT || errno == ENODEV)
         return REMOVED;
     if (errno == EBUSY)
         return BUSY;
     (void)err_os(err, "removing the cgroup %s", name);
     return FAILED;
+}
+
+/* Where we made it; or through the group's own "..": it may have been found elsewhere than we
+ * would make it. */
+static enum removal remove_group(const struct cgroup_set *set, size_t i, struct err *err)
+{
+    AUTO_FD int parent_fd = -1;
+    char path[CGROUP_PATH_BYTES + CGROUP_NAME_BYTES];
+
+    (void)snprintf(path, sizeof path, "%s/%s", set->host->trees[i].base, set->name);
+    if (set->made && rmdir(path) == 0)
+        return REMOVED;
+    parent_fd = openat(set->dir_fd[i], "..", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    return judge(parent_fd < 0 ? -1 : unlinkat(parent_fd, set->name, AT_REMOVEDIR), set->name, err);
 }
 
 /* Last tree first: the first one carries the lock that says the set belongs to us. */
@@ -283,7 +292,7 @@ static enum removal remove_groups(struct cgroup_set *set, struct err *err)
 
         if (set->dir_fd[i] < 0)
             continue;
-        removal = remove_group(set->dir_fd[i], set->name, err);
+        removal = remove_group(set, i, err);
         if (removal != REMOVED)
             return removal;
         (void)close(TAKE_FD(set->dir_fd[i]));
@@ -293,13 +302,16 @@ static enum removal remove_groups(struct cgroup_set *set, struct err *err)
 
 int cgroup_set_remove(struct cgroup_set *set, unsigned timeout_ms, struct err *err)
 {
-    AUTO_FD int events_fd = open_events(set);
+    AUTO_FD int events_fd = -1;
     struct patience patience = patience_of(timeout_ms);
 
     if (!set->host)
         return 0;
-    for (;;) {
-        (void)event_is(events_fd, "populated", 0); /* arms the wake-up */
+    for (bool waits = false;; waits = true) {
+        if (waits && events_fd < 0)
+            events_fd = open_events(set);
+        if (waits)
+            (void)event_is(events_fd, "populated", 0); /* arms the wake-up */
         switch (remove_groups(set, err)) {
         case REMOVED:
             cgroup_set_done(set);
@@ -313,6 +325,7 @@ int cgroup_set_remove(struct cgroup_set *set, unsigned timeout_ms, struct err *e
             return err_set(err, ERR_TIMEOUT,
                            "the cgroup %s cannot be removed after %u ms: processes are still in it",
                            set->name, timeout_ms);
-        wait_a_moment(&patience, events_fd);
+        if (waits)
+            wait_a_moment(&patience, events_fd);
     }
 }

@@ -75,8 +75,9 @@ static int limit_memory_v1(int dir_fd, uint64_t bytes, struct err *err)
     return write_number(dir_fd, memory, bytes, err);
 }
 
-static int limit_memory(int dir_fd, bool v2, uint64_t bytes, struct err *err)
+static int limit_memory(int dir_fd, bool v2, bool fresh, uint64_t bytes, struct err *err)
 {
+    (void)fresh;
     bytes = cgroup_memory_round(bytes);
     if (!v2)
         return limit_memory_v1(dir_fd, bytes, err);
@@ -89,13 +90,14 @@ static int limit_memory(int dir_fd, bool v2, uint64_t bytes, struct err *err)
     return file_write(dir_fd, "memory.oom.group", "1", err);
 }
 
-static int limit_pids(int dir_fd, bool v2, uint64_t count, struct err *err)
+static int limit_pids(int dir_fd, bool v2, bool fresh, uint64_t count, struct err *err)
 {
     (void)v2; /* the same file in both */
+    (void)fresh;
     return write_number(dir_fd, "pids.max", count, err);
 }
 
-static int limit_cpu(int dir_fd, bool v2, uint64_t millis, struct err *err)
+static int limit_cpu(int dir_fd, bool v2, bool fresh, uint64_t millis, struct err *err)
 {
     uint64_t period =
         millis * CPU_PERIOD_US / 1000 < CPU_QUOTA_MIN_US ? CPU_PERIOD_LONG_US : CPU_PERIOD_US;
@@ -106,7 +108,10 @@ static int limit_cpu(int dir_fd, bool v2, uint64_t millis, struct err *err)
         (void)snprintf(text, sizeof text, "%" PRIu64 " %" PRIu64, quota, period);
         return file_write(dir_fd, "cpu.max", text, err);
     }
-    /* With a quota in force each half is checked against the other; start from none. */
+    /* With a quota in force each half is checked against the other; start from none. A new group
+     * has none, and the kernel's own period is ours. */
+    if (fresh && period == CPU_PERIOD_US)
+        return write_number(dir_fd, "cpu.cfs_quota_us", quota, err);
     if (file_write(dir_fd, "cpu.cfs_quota_us", "-1", err) < 0 ||
         write_number(dir_fd, "cpu.cfs_period_us", period, err) < 0)
         return -1;
@@ -117,7 +122,7 @@ static const struct {
     enum cgroup_power power;
     const char *unit;
     uint64_t most; /* what fits into the kernel's arithmetic, and ours */
-    int (*write)(int dir_fd, bool v2, uint64_t value, struct err *err);
+    int (*write)(int dir_fd, bool v2, bool fresh, uint64_t value, struct err *err);
 } limits_known[] = {
     {CGROUP_MEMORY, "bytes",                UINT64_C(1) << 60, limit_memory},
     {CGROUP_PIDS,   "processes",            4194304,           limit_pids  },
@@ -151,9 +156,10 @@ int cgroup_set_limit(struct cgroup_set *set, const struct cgroup_limits *limits,
             return err_set(err, ERR_UNAVAILABLE, "the %s limit cannot be held by a cgroup: %s",
                            cgroup_power_name(power),
                            set->host ? set->host->why[power] : "no cgroup was made");
-        if (limits_known[i].write(dir_fd, v2, value, err) < 0)
+        if (limits_known[i].write(dir_fd, v2, set->made && !set->limited, value, err) < 0)
             return err_in(err, "limiting %s in the cgroup %s", cgroup_power_name(power), set->name);
     }
+    set->limited = true;
     return 0;
 }
 

@@ -74,8 +74,8 @@ int cgroup_tree_prepare(const struct cgroup_tree *tree, struct err *err)
     AUTO_FD int base_fd = -1;
     char wanted[64];
 
-    if (!tree->v2)
-        return 0;
+    if (!tree->v2 || !(tree->serves & ((1U << CGROUP_LIMITS) - 1)))
+        return 0; /* no limits are to be had from it */
     base_fd = open(tree->base, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (base_fd < 0)
         return err_os(err, "opening %s", tree->base);
@@ -129,6 +129,7 @@ static int make_groups(const struct cgroup_host *host, const char *name, struct 
 
     for (size_t i = 0; i < host->tree_n && !failed; i++)
         failed = make_group(&host->trees[i], name, &set.dir_fd[i], err) < 0;
+    set.made = true;
     if (!failed && cgroup_set_claim(&set, err) == 0) {
         *out = set;
         return 0;

@@ -92,6 +92,8 @@ struct cgroup_set {
     const struct cgroup_host *host;
     char name[CGROUP_NAME_BYTES];
     int dir_fd[CGROUP_TREES_MAX]; /* host->tree_n of them, -1 where there is no such group */
+    bool made;                    /* by us: in the base of each tree */
+    bool limited;                 /* since then */
     struct cgroup_usage before;   /* what earlier users of a recycled set had used */
     int peak_fd;                  /* see `peak`: an own, resettable view of the v2 peak */
     enum {
