@@ -18,13 +18,34 @@ teardown() {
     wait
 }
 
-# start: a sandbox with 20 processes that do not want to go; sets $brig, $spawner and $outer.
+# ahead_of PID: of a spawner's children the one that makes sets ahead (docs/decisions/0023); outer_of
+# PID: the first other one.
+ahead_of() {
+    local child
+    for child in $(<"/proc/$1/task/$1/children"); do
+        [ "$(<"/proc/$child/comm")" != box-ahead ] || echo "$child"
+    done
+}
+
+outer_of() {
+    local child
+    for child in $(<"/proc/$1/task/$1/children"); do
+        [ "$(<"/proc/$child/comm")" = box-ahead ] || {
+            echo "$child"
+            return
+        }
+    done
+}
+
+# start: a sandbox with 20 processes that do not want to go; sets $brig, $spawner, $outer and $ahead.
 start() {
     start_box -- /mnt/attack/linger "$name" 20 detach ignore stop
     brig=$box
     eventually 10 grep -q "$name" "$WORK/said"
     spawner=$(child_of "$brig")
-    outer=$(child_of "$spawner")
+    outer=$(outer_of "$spawner")
+    ahead=$(ahead_of "$spawner")
+    [ -n "$outer" ] && [ -n "$ahead" ]
     [ "$(tr '\0' ' ' <"/proc/$spawner/cmdline")" = "box spawner " ]
     [ "$(called "$name")" -ge 20 ] # control: they are there
 }
@@ -32,6 +53,7 @@ start() {
 gone_in_2s() {
     eventually 2 none_called "$name"
     eventually 2 eval "! kill -0 $outer 2>/dev/null"
+    eventually 2 eval "! kill -0 $ahead 2>/dev/null"
     eventually 2 eval "! kill -0 $spawner 2>/dev/null"
     wait "$brig" || true
 }
@@ -125,6 +147,87 @@ END
     echo 'echo two' >&4
     eventually 10 grep -q 'line 2: exit 0' said
     [ "$(child_of "$owner")" != "$first" ]
+    exec 4>&-
+    wait "$owner"
+    nothing_left
+}
+
+@test "what is made ahead is given to one sandbox, and nobody had it before" {
+    # Each leaves marks that last as long as the namespace does, and says what it finds of others.
+    cat >mark <<'END'
+tail -n +3 /proc/net/dev | tr -s ' ' | cut -d' ' -f2-4
+ls /dev/shm /dev/pts
+ipcs -q | grep -c 0x
+hostname
+perl -MIO::Socket::INET -e 'my $l = IO::Socket::INET->new(Listen => 1, LocalAddr => "127.0.0.1", LocalPort => 7777) or die;
+    IO::Socket::INET->new(PeerAddr => "127.0.0.1", PeerPort => 7777) or die; print "connected\n"'
+touch /dev/shm/mine
+ipcmk -Q >/dev/null
+for n in net ipc uts mnt; do readlink /proc/self/ns/$n; done
+END
+    line=$(tr '\n' ';' <mark)
+    for i in 1 2 3 4 5 6 7 8 9 10; do
+        echo "$line"
+    done | runs >said
+    [ "$(grep -c '^line .*: exit 0' said)" -eq 10 ]
+    [ "$(grep -c '^connected$' said)" -eq 10 ]
+    [ "$(grep -c '^lo: 0 0$' said)" -eq 10 ]
+    [ "$(grep -c '^0$' said)" -eq 10 ]
+    [ "$(grep -c '^sandbox$' said)" -eq 10 ]
+    run ! grep mine said
+    for n in net ipc uts mnt; do
+        run ! grep -xF "$(readlink "/proc/self/ns/$n")" said
+    done
+    nothing_left
+}
+
+@test "whoever makes sets ahead may die, and sandboxes do without" {
+    mkdir -p -m 700 "$BRIG_HOME"
+    mkfifo lines
+    "$BRIG_BUILD/tests/flow/spawner/runs" "$BRIG_HOME" <lines >said 2>&1 3>&- &
+    owner=$!
+    exec 4>lines
+    echo 'echo one' >&4
+    eventually 10 grep -q 'line 1: exit 0' said
+    spawner=$(child_of "$owner")
+    maker=$(ahead_of "$spawner")
+    [ -n "$maker" ]
+    kill -KILL "$maker"
+    for i in 2 3 4 5 6 7 8; do
+        echo 'ls -d /proc/[0-9]* >/dev/null && touch /dev/shm/mine' >&4
+        eventually 10 grep -q "line $i: exit 0" said
+    done
+    [ "$(child_of "$owner")" = "$spawner" ]
+    [ -z "$(ahead_of "$spawner")" ]
+    exec 4>&-
+    wait "$owner"
+    nothing_left
+}
+
+# held PID…: how many descriptors each of them has open.
+held() {
+    local pid
+    for pid in "$@"; do
+        find "/proc/$pid/fd" -mindepth 1 | wc -l
+    done
+}
+
+@test "forty sandboxes later a spawner holds what it held after the first" {
+    mkdir -p -m 700 "$BRIG_HOME"
+    mkfifo lines
+    "$BRIG_BUILD/tests/flow/spawner/runs" "$BRIG_HOME" <lines >said 2>&1 3>&- &
+    owner=$!
+    exec 4>lines
+    echo true >&4
+    eventually 10 grep -q 'line 1: exit 0' said
+    spawner=$(child_of "$owner")
+    before=$(held "$spawner")
+    for i in {2..41}; do
+        echo "echo $i" >&4 # of several lengths
+    done
+    eventually 60 grep -q 'line 41: exit 0' said
+    [ "$(held "$spawner")" = "$before" ]
+    [ "$(ahead_of "$spawner" | wc -l)" -eq 1 ] # one template for all of them
     exec 4>&-
     wait "$owner"
     nothing_left

@@ -32,6 +32,29 @@ struct told {
     struct err err;
 };
 
+static int enter_ahead(const struct ahead *ahead, struct err *err)
+{
+    if ((ahead->net_fd >= 0 && setns(ahead->net_fd, CLONE_NEWNET) < 0) ||
+        (ahead->ipc_fd >= 0 && setns(ahead->ipc_fd, CLONE_NEWIPC) < 0) ||
+        (ahead->uts_fd >= 0 && setns(ahead->uts_fd, CLONE_NEWUTS) < 0))
+        return err_os(err, "entering the namespaces that were made ahead");
+    return 0;
+}
+
+/* What is still to be made together with PID 1. */
+static uint64_t namespaces_of(const struct box *box)
+{
+    uint64_t flags = NAMESPACES & ~(uint64_t)BOX_WITHOUT_NAMESPACES;
+
+    if (box->plan->sockets_none || box->ahead.net_fd >= 0)
+        flags &= ~(uint64_t)CLONE_NEWNET;
+    if (box->ahead.ipc_fd >= 0)
+        flags &= ~(uint64_t)CLONE_NEWIPC;
+    if (box->ahead.uts_fd >= 0)
+        flags &= ~(uint64_t)CLONE_NEWUTS;
+    return flags;
+}
+
 static int enter_namespaces(struct box *box, struct err *err)
 {
     if (setns(box->template.user_fd, CLONE_NEWUSER) < 0)
@@ -39,6 +62,8 @@ static int enter_namespaces(struct box *box, struct err *err)
     /* It cannot be used from inside: there is nothing to keep apart. */
     if (box->plan->sockets_none && setns(box->template.net_fd, CLONE_NEWNET) < 0)
         return err_os(err, "entering the network namespace of the template");
+    if (enter_ahead(&box->ahead, err) < 0)
+        return -1;
     if (setns(box->template.host_fd, CLONE_NEWNS) < 0)
         return err_os(err, "entering the mounts of this machine");
     return box->plan->started_by_root ? 0 : root_open_sources(box, false, err);
@@ -55,27 +80,27 @@ static void close_template(const struct template *template)
 /* The kernel mounts a /proc only where another can be seen whole, and a template shows none. */
 int enter_mounts(struct box *box, struct err *err)
 {
+    bool ahead = box->ahead.mount_fd >= 0;
+
     if (!box->prepared)
         return 0;
     if (root_open_proc(box, err) < 0)
         return -1;
-    if (setns(box->template.mount_fd, CLONE_NEWNS) < 0)
+    if (setns(ahead ? box->ahead.mount_fd : box->template.mount_fd, CLONE_NEWNS) < 0)
         return err_os(err, "entering the mounts of the template");
-    if (unshare(CLONE_NEWNS) < 0)
+    if (!ahead && unshare(CLONE_NEWNS) < 0)
         return err_os(err, "copying the mounts of the template");
     close_template(&box->template);
+    ahead_close_spaces(&box->ahead);
     return 0;
 }
 
 static int make_inside(struct box *box, struct told *told, struct err *err)
 {
-    struct clone_request request = {
-        .flags = (NAMESPACES & ~(uint64_t)BOX_WITHOUT_NAMESPACES) | CLONE_PARENT, .cgroup_fd = -1};
+    struct clone_request request = {.flags = namespaces_of(box) | CLONE_PARENT, .cgroup_fd = -1};
     AUTO_FD int pidfd = -1;
     pid_t pid;
 
-    if (box->plan->sockets_none)
-        request.flags &= ~(uint64_t)CLONE_NEWNET;
     if (box->groups && !box_lacks("group membership") &&
         cgroup_set_enter(box->groups,
                          cgroup_set_v2_fd(box->groups) >= 0 ? CGROUP_JOIN_V1 : CGROUP_JOIN_ALL,
@@ -113,6 +138,11 @@ int enter_template(struct box *box, int cgroup_fd, pid_t *pid, int *pidfd, struc
     while (waitpid(between, NULL, 0) < 0 && errno == EINTR)
         continue;
     close_template(&box->template);
+    /* Its mounts stay until we end ourselves. With the last process in it gone, the kernel takes a
+     * mount namespace apart at once and waits for all processors on the way; so nobody waits for
+     * that but us, who have nothing left to do. */
+    box->ahead.mount_fd = -1;
+    ahead_close(&box->ahead);
     if (told->pid <= 0) {
         *err = told->err;
         return told->err.text[0] ? -1 : err_set(err, ERR_UNAVAILABLE, "a process was killed");

@@ -470,8 +470,8 @@ static int attach(struct box *box, int root_fd, uint32_t i, struct err *err)
     int failed = 0;
 
     box->tree_fds[i] = -1;
-    if (box->prepared && root_is_shared(mount))
-        return 0; /* came with the template */
+    if ((box->prepared && root_is_shared(mount)) || (box->mounts_ahead && root_is_ahead(mount)))
+        return 0; /* came with the template, or with what was made ahead */
     switch ((enum mount_kind)mount->kind) {
     case MOUNT_SYMLINK:
         return make_link(root_fd, target, plan_text(box->plan, mount->source), err);
@@ -685,6 +685,26 @@ bool root_is_shared(const struct box_mount *mount)
         return false;
     }
     return false;
+}
+
+bool root_is_ahead(const struct box_mount *mount)
+{
+    return mount->kind == MOUNT_DEVPTS || (mount->kind == MOUNT_TMPFS && mount->writable);
+}
+
+int root_attach_ahead(const struct box_plan *plan, struct err *err)
+{
+    struct box box = {.plan = plan, .ahead = AHEAD_NONE};
+    AUTO_FD int root_fd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+    if (root_fd < 0)
+        return err_os(err, "opening the root");
+    for (uint32_t i = 0; i < plan->mount_n; i++) {
+        box.tree_fds[i] = -1;
+        if (root_is_ahead(mount_at(&box, i)) && attach(&box, root_fd, i, err) < 0)
+            return -1;
+    }
+    return 0;
 }
 
 /* Images are layered by each sandbox itself. */

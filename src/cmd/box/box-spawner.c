@@ -9,6 +9,7 @@
 
 #include "cmd/box/box.h"
 
+#include "lib/base/memory.h"
 #include "lib/linux/fd-pass.h"
 
 #include <errno.h>
@@ -20,7 +21,9 @@
 #include <sys/socket.h>
 
 #define HIGH_FD 512 /* above every number box is born with */
-#define BESIDES 5   /* descriptors of ours a box gets: its template and who made it */
+#define BESIDES                                                                                    \
+    10 /* descriptors of ours a box gets: template, who made it, what was made ahead               \
+        */
 
 struct request {
     struct spawn_request head;
@@ -81,11 +84,39 @@ static int settle(const struct request *request, const int besides[BESIDES], str
     return 0;
 }
 
-static NORETURN void be_outer(const struct request *request, const struct template *template,
-                              int self_fd)
+/* What was made ahead, and how much of Landlock is in it already. */
+static void take_over(struct box *box, const struct template *template, const struct ahead *ahead,
+                      int at)
 {
-    struct box box = {.sync_fd = -1, .prepared = template != NULL, .spawner_fd = -1};
-    int besides[BESIDES] = {-1, -1, -1, -1, self_fd};
+    bool *covered = xcalloc(box->plan->path_n + 1, sizeof *covered);
+
+    box->ahead = (struct ahead){
+        ahead->net_fd < 0 ? -1 : at,         ahead->ipc_fd < 0 ? -1 : at + 1,
+        ahead->uts_fd < 0 ? -1 : at + 2,     ahead->mount_fd < 0 ? -1 : at + 3,
+        ahead->ruleset_fd < 0 ? -1 : at + 4,
+    };
+    box->net_ahead = box->ahead.net_fd >= 0;
+    box->mounts_ahead = box->ahead.mount_fd >= 0;
+    box->covered = covered;
+    if (box->ahead.ruleset_fd >= 0 && !ahead_covers(box->plan, buf_str(&template->rules), covered))
+        (void)close(TAKE_FD(box->ahead.ruleset_fd)); /* made for a plan that allows more */
+}
+
+static NORETURN void be_outer(const struct request *request, const struct template *template,
+                              const struct ahead *ahead, int self_fd)
+{
+    struct box box = {
+        .sync_fd = -1, .prepared = template != NULL, .ahead = AHEAD_NONE, .spawner_fd = -1};
+    int besides[BESIDES] = {-1,
+                            -1,
+                            -1,
+                            -1,
+                            self_fd,
+                            ahead->net_fd,
+                            ahead->ipc_fd,
+                            ahead->uts_fd,
+                            ahead->mount_fd,
+                            ahead->ruleset_fd};
     int at = (int)request->fd_n;
     struct err err;
 
@@ -102,19 +133,21 @@ static NORETURN void be_outer(const struct request *request, const struct templa
         refuse(request, &err);
         _exit(1);
     }
-    box.template = (struct template){at, at + 1, at + 2, at + 3};
+    box.template = (struct template){at, at + 1, at + 2, at + 3, -1, BUF(0)};
     box.spawner_fd = at + 4;
     if (plan_open(BOX_FD_PLAN, &box.plan, &err) < 0) {
         struct box_message failed = {.kind = BOX_FAILED, .err = err};
 
         _exit(message_send(BOX_FD_SUPERVISOR, &failed, &err) < 0 ? 2 : 1);
     }
+    if (template)
+        take_over(&box, template, ahead, at + 5);
     _exit(outer_run(&box, &err) < 0 ? 1 : 0);
 }
 
 /* The plan is looked at only for the template it needs; the box opens it again. */
 static int find_template(struct templates *templates, const struct request *request,
-                         const struct template **out, struct err *err)
+                         struct template **out, struct err *err)
 {
     const struct box_plan *plan = NULL;
     int failed = 0;
@@ -134,14 +167,18 @@ static int find_template(struct templates *templates, const struct request *requ
 static int serve(struct templates *templates, const struct request *request, int self_fd,
                  struct err *err)
 {
-    const struct template *template = NULL;
+    struct template *template = NULL;
+    struct ahead ahead = AHEAD_NONE;
     pid_t pid;
 
     if (find_template(templates, request, &template, err) < 0)
         return -1;
+    if (template)
+        ahead_take(template, &ahead);
     pid = fork();
     if (pid == 0)
-        be_outer(request, template, self_fd);
+        be_outer(request, template, &ahead, self_fd);
+    ahead_close(&ahead);
     return pid < 0 ? err_os(err, "making a box") : 0;
 }
 

@@ -109,10 +109,10 @@ static int name_host(struct box *box, struct err *err)
     return 0;
 }
 
-/* Nobody could use it where no socket can be made. */
+/* Nobody could use it where no socket can be made; what was made ahead has it up. */
 static int close_network(struct box *box, struct err *err)
 {
-    return box->plan->sockets_none ? 0 : loopback_up(err);
+    return box->plan->sockets_none || box->net_ahead ? 0 : loopback_up(err);
 }
 
 static int set_rlimits(struct box *box, struct err *err)
@@ -198,32 +198,46 @@ static int forbid_new_privileges(struct box *box, struct err *err)
     return no_new_privs(err);
 }
 
+int allow_opened(const struct box_plan *plan, const struct box_path *path, int fd, int ruleset_fd,
+                 struct err *err)
+{
+    const char *name = plan_text(plan, path->path);
+    uint64_t rights = path->list_only ? LANDLOCK_READ_DIR : LANDLOCK_READ;
+
+    if (fd < 0 && errno == ENOENT && path->optional)
+        return 0;
+    if (fd < 0)
+        return err_os(err, "opening %s for Landlock", name);
+    if (path->write)
+        rights |= LANDLOCK_WRITE;
+    if (path->exec)
+        rights |= LANDLOCK_EXECUTE;
+    if (path->device)
+        rights |= LANDLOCK_IOCTL_DEV;
+    if (landlock_allow(ruleset_fd, plan->landlock_abi, fd, rights, err) < 0)
+        return err_in(err, "%s", name);
+    return 0;
+}
+
+static int allow_path(const struct box_plan *plan, const struct box_path *path, int ruleset_fd,
+                      struct err *err)
+{
+    AUTO_FD int fd = open(plan_text(plan, path->path), O_PATH | O_CLOEXEC);
+
+    return allow_opened(plan, path, fd, ruleset_fd, err);
+}
+
 static int apply_landlock(struct box *box, struct err *err)
 {
     const struct box_path *paths = plan_array(box->plan, box->plan->paths);
-    unsigned abi = box->plan->landlock_abi;
-    AUTO_FD int ruleset = -1;
+    AUTO_FD int ruleset = TAKE_FD(box->ahead.ruleset_fd);
+    bool begun = ruleset >= 0;
 
-    if (landlock_open(abi, &ruleset, err) < 0)
+    if (!begun && landlock_open(box->plan->landlock_abi, &ruleset, err) < 0)
         return -1;
-    for (uint32_t i = 0; i < box->plan->path_n; i++) {
-        const char *path = plan_text(box->plan, paths[i].path);
-        AUTO_FD int fd = open(path, O_PATH | O_CLOEXEC);
-        uint64_t rights = paths[i].list_only ? LANDLOCK_READ_DIR : LANDLOCK_READ;
-
-        if (fd < 0 && errno == ENOENT && paths[i].optional)
-            continue;
-        if (fd < 0)
-            return err_os(err, "opening %s for Landlock", path);
-        if (paths[i].write)
-            rights |= LANDLOCK_WRITE;
-        if (paths[i].exec)
-            rights |= LANDLOCK_EXECUTE;
-        if (paths[i].device)
-            rights |= LANDLOCK_IOCTL_DEV;
-        if (landlock_allow(ruleset, abi, fd, rights, err) < 0)
-            return err_in(err, "%s", path);
-    }
+    for (uint32_t i = 0; i < box->plan->path_n; i++)
+        if (!(begun && box->covered[i]) && allow_path(box->plan, &paths[i], ruleset, err) < 0)
+            return -1;
     return landlock_enforce(ruleset, err);
 }
 

@@ -2,12 +2,13 @@
 
 /* Templates: what all sandboxes of one plan have in common, built once.
  *
- * A template is four namespaces that no process has to live in: a user namespace with the ids of
- * the sandbox, a mount namespace that sees what this machine sees, one whose root is that of a
- * sandbox, read-only and without what is each one's own, and a network namespace with nothing in
- * it, for sandboxes that can make no socket to use one. Every sandbox gets a copy of the last
- * one from the kernel. It is found again by all of the plan it was made from, the identity of
- * every source included: when the machine changes, the next plan is another one. */
+ * A template is four namespaces that no process has to live in (its builder does, box-ahead.c): a
+ * user namespace with the ids of the sandbox, a mount namespace that sees what this machine sees,
+ * one whose root is that of a sandbox, read-only and without what is each one's own, and a network
+ * namespace with nothing in it, for sandboxes that can make no socket to use one. Every sandbox
+ * gets a copy of the last one from the kernel. It is found again by all of the plan it was made
+ * from, the identity of every source included: when the machine changes, the next plan is another
+ * one. */
 
 #include "cmd/box/box.h"
 
@@ -57,9 +58,9 @@ static int key_mount(const struct box_plan *plan, const struct box_mount *mount,
     const char *target = plan_text(plan, mount->target);
 
     if (mount->kind == MOUNT_PROTECTED)
-        return 0; /* below something that is not in the template */
-    same.source = same.target = 0;
-    if (!root_is_shared(mount)) {
+        return 0;                                /* below something that is not in the template */
+    same.source = same.target = same.lowers = 0; /* where they stand differs with every command */
+    if (!root_is_shared(mount) && !root_is_ahead(mount)) {
         /* Only its place belongs to the template. */
         same = (struct box_mount){.kind = mount->kind, .is_file = mount->is_file};
         source = "";
@@ -73,8 +74,8 @@ static int key_mount(const struct box_plan *plan, const struct box_mount *mount,
 static int make_key(const struct box_plan *plan, struct buf *key, struct err *err)
 {
     const struct box_mount *mounts = plan_array(plan, plan->mounts);
-    uint32_t ids[] = {plan->inside_uid, plan->inside_gid, plan->host_uid, plan->host_gid,
-                      plan->started_by_root};
+    uint32_t ids[] = {plan->inside_uid,      plan->inside_gid,   plan->host_uid,    plan->host_gid,
+                      plan->started_by_root, plan->sockets_none, plan->landlock_abi};
 
     if (buf_add(key, ids, sizeof ids, err) < 0)
         return -1;
@@ -102,11 +103,18 @@ static int open_namespaces(struct template *out, struct err *err)
     return out->mount_fd < 0 || out->net_fd < 0 ? err_os(err, "opening our namespaces") : 0;
 }
 
-static NORETURN void be_builder(const struct box_plan *plan, int sync_fd)
+/* Builds it, and from then on makes sets of it ahead. What our spawner holds is none of ours. */
+static NORETURN void be_builder(const struct box_plan *plan, int from_fd)
 {
-    struct box box = {.plan = plan, .sync_fd = sync_fd, .spawner_fd = -1};
-    struct template made = {-1, -1, -1, -1};
+    const int sync_fd = SPAWN_FD;
+    struct box box = {.plan = plan, .sync_fd = sync_fd, .ahead = AHEAD_NONE, .spawner_fd = -1};
+    struct template made = {-1, -1, -1, -1, -1, BUF(0)};
+    AUTO_FD int spaces_fd = -1;
     struct err err;
+
+    if (dup3(from_fd, sync_fd, O_CLOEXEC) < 0 || close_range(SPAWN_FD + 1, ~0U, 0) < 0)
+        _exit(2);
+    spaces_fd = open("/proc/self/ns", O_PATH | O_DIRECTORY | O_CLOEXEC);
 
     for (size_t i = 0; i < BOX_MOUNTS_MAX; i++)
         box.tree_fds[i] = -1;
@@ -115,7 +123,9 @@ static NORETURN void be_builder(const struct box_plan *plan, int sync_fd)
         int fds[] = {made.user_fd, made.host_fd, made.mount_fd, made.net_fd};
         struct err done = {.code = 0};
 
-        _exit(fds_send(sync_fd, &done, sizeof done, fds, COUNT(fds), &err) < 0);
+        if (fds_send(sync_fd, &done, sizeof done, fds, COUNT(fds), &err) == 0 && spaces_fd >= 0)
+            ahead_serve(plan, made.mount_fd, spaces_fd, sync_fd);
+        _exit(1);
     }
     _exit(send(sync_fd, &err, sizeof err, MSG_NOSIGNAL) < 0 ? 2 : 1);
 }
@@ -141,7 +151,7 @@ static int await_template(int sync_fd, struct template *out, struct err *err)
         *err = answer;
         return -1;
     }
-    *out = (struct template){fds[0], fds[1], fds[2], fds[3]};
+    *out = (struct template){fds[0], fds[1], fds[2], fds[3], -1, BUF(BOX_PLAN_MAX)};
     return 0;
 }
 
@@ -174,14 +184,31 @@ static int build(const struct box_plan *plan, struct template *out, struct err *
         failed = err_os(err, "telling the builder to go on");
     if (!failed)
         failed = await_template(ours, out, err);
+    if (!failed && ahead_rules(plan, &out->rules, err) == 0 &&
+        fcntl(ours, F_SETFL, O_NONBLOCK) == 0) {
+        out->maker_fd = TAKE_FD(ours);
+        ahead_begin(out);
+        return 0;
+    }
     (void)pidfd_send_signal(pidfd, SIGKILL, NULL, 0);
     while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
         continue;
     return failed < 0 ? err_in(err, "template") : 0;
 }
 
-int templates_find(struct templates *templates, const struct box_plan *plan,
-                   const struct template **out, struct err *err)
+static void template_done(struct template *template)
+{
+    const int fds[] = {template->user_fd, template->host_fd, template->mount_fd, template->net_fd,
+                       template->maker_fd};
+
+    for (size_t i = 0; i < COUNT(fds); i++)
+        if (fds[i] >= 0)
+            (void)close(fds[i]);
+    buf_done(&template->rules);
+}
+
+int templates_find(struct templates *templates, const struct box_plan *plan, struct template **out,
+                   struct err *err)
 {
     AUTO_BUF struct buf key = BUF(BOX_PLAN_MAX);
     struct template made;
@@ -199,10 +226,7 @@ int templates_find(struct templates *templates, const struct box_plan *plan,
     at = templates->n < TEMPLATES_MAX ? templates->n++ : templates->next++ % TEMPLATES_MAX;
     if (templates->of[at].key.p) {
         buf_done(&templates->of[at].key);
-        (void)close(templates->of[at].template.user_fd);
-        (void)close(templates->of[at].template.host_fd);
-        (void)close(templates->of[at].template.mount_fd);
-        (void)close(templates->of[at].template.net_fd);
+        template_done(&templates->of[at].template);
     }
     templates->of[at].key = key;
     key = BUF(0);

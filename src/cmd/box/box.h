@@ -13,6 +13,7 @@
  * bounds, messages have a fixed size, and of the sandbox's own doing only numbers are read. */
 
 #include "flow/execute/box-wire.h"
+#include "lib/base/buf.h"
 #include "lib/base/err.h"
 
 #include <string.h>
@@ -36,10 +37,24 @@ struct cgroup_set;
 struct template
 {
     int user_fd;
-    int host_fd;  /* sees what this machine sees: sources are opened there */
-    int mount_fd; /* the root of a sandbox, but for what is each one's own */
-    int net_fd;   /* without a usable interface, for sandboxes that can make no socket */
+    int host_fd;      /* sees what this machine sees: sources are opened there */
+    int mount_fd;     /* the root of a sandbox, but for what is each one's own */
+    int net_fd;       /* without a usable interface, for sandboxes that can make no socket */
+    int maker_fd;     /* to who makes sets ahead; -1: nobody */
+    struct buf rules; /* what such a set's ruleset has: ahead_rules() */
 };
+
+/* One sandbox's own, made before it was asked for (box-ahead.c); -1: not made, or not needed. */
+struct ahead {
+    int net_fd, ipc_fd, uts_fd;
+    int mount_fd;
+    int ruleset_fd;
+};
+#define AHEAD_FDS 5
+#define AHEAD_NONE                                                                                 \
+    {                                                                                              \
+        -1, -1, -1, -1, -1                                                                         \
+    }
 
 struct box {
     const struct box_plan *plan;
@@ -48,7 +63,11 @@ struct box {
     int tree_fds[BOX_MOUNTS_MAX]; /* detached mounts, or -1 */
     bool prepared;                /* begin with the template; else there is none */
     struct template template;
-    int spawner_fd; /* a pidfd of the spawner that made us, or -1 */
+    struct ahead ahead; /* what of it was not entered yet */
+    bool net_ahead;     /* it came with a network, with mounts */
+    bool mounts_ahead;
+    const bool *covered; /* per path of the plan: ahead.ruleset_fd has its rule */
+    int spawner_fd;      /* a pidfd of the spawner that made us, or -1 */
 };
 
 /* box-plan.c */
@@ -65,13 +84,19 @@ int root_build(struct box *box, struct err *err) MUST_CHECK;
 int root_build_template(struct box *box, struct err *err) MUST_CHECK;
 /* The /proc of our PID namespace, as a detached mount. */
 int root_open_proc(struct box *box, struct err *err) MUST_CHECK;
-/* Whether a mount is part of a template. */
+/* Whether a mount is part of a template; or is each sandbox's own but no different. */
 bool root_is_shared(const struct box_mount *mount);
+bool root_is_ahead(const struct box_mount *mount);
+/* The latter, in a copy of the template. */
+int root_attach_ahead(const struct box_plan *plan, struct err *err) MUST_CHECK;
 bool root_has_template(const struct box_plan *plan);
 
 /* box-steps.c: all walls, in order. */
 int steps_run(struct box *box, struct err *err) MUST_CHECK;
 int become_user(struct box *box, struct err *err) MUST_CHECK;
+/* A Landlock rule for what was opened at a path of the plan; -1: it was not, errno says why. */
+int allow_opened(const struct box_plan *plan, const struct box_path *path, int fd, int ruleset_fd,
+                 struct err *err) MUST_CHECK;
 
 /* box-spawner.c: makes boxes for one owner until the owner is gone. */
 int spawner_run(void);
@@ -79,8 +104,20 @@ int spawner_run(void);
 /* box-template.c: the template of a plan, made at first sight. */
 struct templates;
 struct templates *templates_new(void);
-int templates_find(struct templates *templates, const struct box_plan *plan,
-                   const struct template **out, struct err *err) MUST_CHECK;
+int templates_find(struct templates *templates, const struct box_plan *plan, struct template **out,
+                   struct err *err) MUST_CHECK;
+
+/* box-ahead.c: sets for the sandboxes to come. The maker's life, then the spawner's side of it:
+ * asks for the first ones; takes one if there is one, and asks for another. */
+NORETURN void ahead_serve(const struct box_plan *plan, int mount_fd, int spaces_fd, int fd);
+void ahead_begin(struct template *template);
+void ahead_take(struct template *template, struct ahead *out);
+void ahead_close_spaces(struct ahead *ahead); /* all but the ruleset */
+void ahead_close(struct ahead *ahead);
+/* The rules a set's ruleset has; and which paths of a plan they are for. False: it has a rule that
+ * the plan does not have. */
+int ahead_rules(const struct box_plan *plan, struct buf *out, struct err *err) MUST_CHECK;
+bool ahead_covers(const struct box_plan *plan, struct str rules, bool *covered);
 
 /* box-report.c: what can be seen from inside once the walls stand. */
 int report_send(const struct box *box, struct err *err) MUST_CHECK;

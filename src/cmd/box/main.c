@@ -7,7 +7,7 @@
 
 int main(int argc, char **argv)
 {
-    struct box box = {.sync_fd = -1, .spawner_fd = -1};
+    struct box box = {.sync_fd = -1, .ahead = AHEAD_NONE, .spawner_fd = -1};
     struct box_message failed = {.kind = BOX_FAILED};
     struct err err;
 
