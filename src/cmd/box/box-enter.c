@@ -4,9 +4,9 @@
  *
  * A PID namespace belongs to the user namespace of whoever makes it, and only children are in it.
  * So somebody between outer and PID 1 enters the template's user namespace, makes PID 1 there as a
- * child of outer's, and is gone. On the way it enters the groups, as whoever made them, and opens
- * an ordinary user's sources where this machine's mounts are seen. PID 1 begins there, too, and
- * mounts its /proc before it goes where there is none. */
+ * child of outer's, and is gone. On the way it opens an ordinary user's sources where this
+ * machine's mounts are seen. PID 1 begins there, too, and mounts its /proc before it goes where
+ * there is none. Outer makes the groups meanwhile. */
 
 #include "cmd/box/box.h"
 
@@ -101,11 +101,6 @@ static int make_inside(struct box *box, struct told *told, struct err *err)
     AUTO_FD int pidfd = -1;
     pid_t pid;
 
-    if (box->groups && !box_lacks("group membership") &&
-        cgroup_set_enter(box->groups,
-                         cgroup_set_v2_fd(box->groups) >= 0 ? CGROUP_JOIN_V1 : CGROUP_JOIN_ALL,
-                         err) < 0)
-        return -1;
     if (enter_namespaces(box, err) < 0)
         return -1;
     pid = sys_clone(&request, &pidfd);
@@ -120,7 +115,7 @@ static int make_inside(struct box *box, struct told *told, struct err *err)
     return 0;
 }
 
-int enter_template(struct box *box, int cgroup_fd, pid_t *pid, int *pidfd, struct err *err)
+int enter_begin(struct box *box, int cgroup_fd, struct entering *out, struct err *err)
 {
     struct clone_request request = {.cgroup_fd = cgroup_fd};
     AUTO_FD int between_fd = -1;
@@ -135,7 +130,16 @@ int enter_template(struct box *box, int cgroup_fd, pid_t *pid, int *pidfd, struc
         _exit(make_inside(box, told, &told->err) < 0 ? 1 : 0);
     if (between < 0)
         return err_os(err, "making a process of the sandbox");
-    while (waitpid(between, NULL, 0) < 0 && errno == EINTR)
+    *out = (struct entering){between, told};
+    return 0;
+}
+
+int enter_end(struct box *box, const struct entering *entering, pid_t *pid, int *pidfd,
+              struct err *err)
+{
+    struct told *told = entering->told;
+
+    while (waitpid(entering->between, NULL, 0) < 0 && errno == EINTR)
         continue;
     close_template(&box->template);
     /* Its mounts stay until we end ourselves. With the last process in it gone, the kernel takes a

@@ -44,7 +44,18 @@ struct outer {
     bool supervised; /* somebody is at the other end of BOX_FD_SUPERVISOR */
 };
 
-static int make_groups(struct outer *outer, struct err *err)
+static int begin_groups(struct outer *outer, struct err *err)
+{
+    const struct box_plan *plan = outer->box->plan;
+
+    if (!plan->cgroup_name)
+        return 0;
+    /* The caller has just looked for them, and planned by what it found. */
+    return cgroup_set_begin(plan_array(plan, plan->cgroup_host), plan_text(plan, plan->cgroup_name),
+                            &outer->groups, err);
+}
+
+static int complete_groups(struct outer *outer, struct err *err)
 {
     const struct box_plan *plan = outer->box->plan;
     struct cgroup_limits limits = {
@@ -55,11 +66,26 @@ static int make_groups(struct outer *outer, struct err *err)
 
     if (!plan->cgroup_name)
         return 0;
-    /* The caller has just looked for them, and planned by what it found. */
-    if (cgroup_set_make(plan_array(plan, plan->cgroup_host), plan_text(plan, plan->cgroup_name),
-                        &outer->groups, err) < 0)
+    if (cgroup_set_complete(&outer->groups, err) < 0)
         return -1;
     return box_lacks("group limits") ? 0 : cgroup_set_limit(&outer->groups, &limits, err);
+}
+
+/* For PID 1, to whom our groups are closed. */
+static int hand_over_groups(struct outer *outer, struct err *err)
+{
+    int fds[CGROUP_TREES_MAX];
+    size_t n = 0;
+    int failed = 0;
+
+    if (!outer->box->groups || box_lacks("group membership"))
+        return 0;
+    failed = cgroup_set_doors(&outer->groups, fds, &n, err);
+    if (!failed)
+        failed = fds_send(outer->box->sync_fd, "g", 1, fds, n, err);
+    for (size_t i = 0; i < n; i++)
+        (void)close(fds[i]);
+    return failed;
 }
 
 static int say_ready(int fd, struct err *err)
@@ -88,25 +114,23 @@ void be_inside(struct box *box)
     _exit(message_send(BOX_FD_INSIDE, &failed, &err) < 0 ? 2 : 1);
 }
 
-static int clone_inside(struct outer *outer, struct err *err)
+static int begin_inside(struct outer *outer, int sync[2], int *cgroup_fd, struct err *err)
 {
-    struct clone_request request = {
-        .flags = NAMESPACES & ~(uint64_t)BOX_WITHOUT_NAMESPACES,
-        .cgroup_fd = box_lacks("group membership") ? -1 : cgroup_set_v2_fd(&outer->groups)};
-    int sync[2];
-
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sync) < 0)
         return err_os(err, "making a socket to the sandbox");
     outer->box->groups = outer->box->plan->cgroup_name ? &outer->groups : NULL;
-    if (outer->box->prepared) {
-        int failed;
+    *cgroup_fd = box_lacks("group membership") ? -1 : cgroup_set_v2_fd(&outer->groups);
+    return 0;
+}
 
-        outer->box->sync_fd = sync[1];
-        failed = enter_template(outer->box, request.cgroup_fd, &outer->pid, &outer->pidfd, err);
-        (void)close(sync[1]);
-        outer->box->sync_fd = sync[0];
-        return failed;
-    }
+static int clone_inside(struct outer *outer, struct err *err)
+{
+    struct clone_request request = {.flags = NAMESPACES & ~(uint64_t)BOX_WITHOUT_NAMESPACES};
+    int sync[2];
+
+    if (begin_groups(outer, err) < 0 || complete_groups(outer, err) < 0 ||
+        begin_inside(outer, sync, &request.cgroup_fd, err) < 0)
+        return -1;
     outer->pid = sys_clone(&request, &outer->pidfd);
     if (outer->pid == 0) {
         (void)close(sync[0]);
@@ -118,6 +142,33 @@ static int clone_inside(struct outer *outer, struct err *err)
     if (outer->pid < 0)
         return err_os(err, "making the namespaces of the sandbox");
     return 0;
+}
+
+/* Out of a template PID 1 can do much before it needs its groups: they are made meanwhile. */
+static int enter_inside(struct outer *outer, struct err *err)
+{
+    struct entering entering;
+    struct err late;
+    int cgroup_fd;
+    int sync[2];
+    int failed;
+
+    if (begin_groups(outer, err) < 0 || begin_inside(outer, sync, &cgroup_fd, err) < 0)
+        return -1;
+    outer->box->sync_fd = sync[1];
+    failed = enter_begin(outer->box, cgroup_fd, &entering, err);
+    (void)close(sync[1]);
+    outer->box->sync_fd = sync[0];
+    if (failed)
+        return -1;
+    failed = complete_groups(outer, err);
+    if (!failed)
+        failed = hand_over_groups(outer, err);
+    if (enter_end(outer->box, &entering, &outer->pid, &outer->pidfd, &late) == 0)
+        return failed;
+    if (!failed)
+        *err = late;
+    return -1;
 }
 
 /* What belongs to the sandbox must end with it, not with us. */
@@ -386,7 +437,7 @@ static int build(struct outer *outer, struct err *err)
     (void)setsid();
     if (root_open_sources(outer->box, true, err) < 0)
         return -1;
-    if (make_groups(outer, err) < 0 || clone_inside(outer, err) < 0)
+    if ((outer->box->prepared ? enter_inside(outer, err) : clone_inside(outer, err)) < 0)
         return -1;
     let_go(outer->box);
     return place(outer, err);

@@ -42,12 +42,33 @@ static int enter_groups(struct box *box, struct err *err)
     enum cgroup_join which;
 
     if (!box->groups || box->prepared)
-        return 0; /* there are none, or we were made in them */
+        return 0; /* there are none, or we join them later */
     which = cgroup_set_v2_fd(box->groups) >= 0 ? CGROUP_JOIN_V1 : CGROUP_JOIN_ALL;
     if (cgroup_set_enter(box->groups, which, err) < 0)
         return -1;
     cgroup_set_done(box->groups); /* our copy: outer keeps its own */
     return 0;
+}
+
+/* Out of a template we are nobody to the groups from the beginning: outer, who makes them while we
+ * build our root, opens them for us. */
+static int join_groups(struct box *box, struct err *err)
+{
+    int fds[FD_PASS_MAX];
+    size_t n = 0;
+    char byte = 0;
+    int got, failed;
+
+    if (!box->groups || !box->prepared)
+        return 0;
+    got = fds_receive_any(box->sync_fd, &byte, 1, fds, &n, err);
+    if (got < 0)
+        return -1;
+    failed = got == 1 ? cgroup_enter_doors(fds, n, err)
+                      : err_set(err, ERR_UNAVAILABLE, "the supervisor is gone");
+    for (size_t i = 0; i < n; i++)
+        (void)close(fds[i]);
+    return failed;
 }
 
 /* Our ids exist once the maps are written. Capabilities must survive the change of user, because
@@ -257,8 +278,9 @@ static int load_seccomp(struct box *box, struct err *err)
 
 /* The order is the design: each step uses a right that a later one gives up.
  *
- *  - the cgroups come first, entered as whoever made them; later we are nobody to them. Their
- *    namespace follows at once, so that our leaf looks like the root of them;
+ *  - the cgroups come first, entered as whoever made them; later we are nobody to them. Out of a
+ *    template we always were, and join through what outer opens, as late as it has had time to;
+ *  - their namespace follows, so that our leaf looks like the root of them;
  *  - then the user: files we make must belong to somebody the maps know, and the tie to the
  *    supervisor would not survive the change;
  *  - the root is built while we still have CAP_SYS_ADMIN in our own namespaces;
@@ -275,12 +297,13 @@ static const struct {
 } steps[] = {
     {"template",          enter_mounts         },
     {"group membership",  enter_groups         },
-    {"cgroup namespace",  enter_cgroupns       },
     {"user",              become_user          },
     {"parent",            tie_to_parent        },
     {"host name",         name_host            },
     {"network",           close_network        },
     {"root filesystem",   root_build           },
+    {"group membership",  join_groups          },
+    {"cgroup namespace",  enter_cgroupns       },
     {"supervision",       show_processes       },
     {"user namespace",    enter_userns         },
     {"resource limits",   set_rlimits          },

@@ -190,9 +190,16 @@ void leftovers_end(void); /* all children of this process and theirs */
 /* box-detached.c: a command whose keeper needs no caller; fds are its socket, log and lock. */
 int detached_run(const struct box_plan *plan, const int fds[3], struct err *err) MUST_CHECK;
 
-/* box-enter.c: PID 1 out of a template; it is a child of ours, *pidfd is of it. */
-int enter_template(struct box *box, int cgroup_fd, pid_t *pid, int *pidfd,
-                   struct err *err) MUST_CHECK;
+/* box-enter.c: PID 1 out of a template, begun and, once it exists, ended; it is a child of ours,
+ * *pidfd is of it. */
+struct told;
+struct entering {
+    pid_t between;
+    struct told *told;
+};
+int enter_begin(struct box *box, int cgroup_fd, struct entering *out, struct err *err) MUST_CHECK;
+int enter_end(struct box *box, const struct entering *entering, pid_t *pid, int *pidfd,
+              struct err *err) MUST_CHECK;
 int enter_mounts(struct box *box, struct err *err) MUST_CHECK;
 NORETURN void be_inside(struct box *box);
 

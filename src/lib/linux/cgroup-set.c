@@ -120,27 +120,45 @@ static struct cgroup_set blank_set(const struct cgroup_host *host, const char *n
     return set;
 }
 
-static int make_groups(const struct cgroup_host *host, const char *name, struct cgroup_set *out,
-                       struct err *err)
+/* The first tree carries the lock that says the set has an owner; v2 groups are those a process can
+ * be born into. */
+static bool is_early(const struct cgroup_host *host, size_t i)
 {
-    struct cgroup_set set = blank_set(host, name);
-    bool failed = false;
-    struct err ignored; /* while taking back what was made; the first failure is the one told */
+    return i == 0 || host->trees[i].v2;
+}
 
-    for (size_t i = 0; i < host->tree_n && !failed; i++)
-        failed = make_group(&host->trees[i], name, &set.dir_fd[i], err) < 0;
-    set.made = true;
-    if (!failed && cgroup_set_claim(&set, err) == 0) {
-        *out = set;
-        return 0;
-    }
-    if (cgroup_set_remove(&set, 0, &ignored) < 0)
-        cgroup_set_done(&set);
+static int make_part(struct cgroup_set *set, bool early, struct err *err)
+{
+    for (size_t i = 0; i < set->host->tree_n; i++)
+        if (is_early(set->host, i) == early &&
+            make_group(&set->host->trees[i], set->name, &set->dir_fd[i], err) < 0)
+            return -1;
+    return 0;
+}
+
+static int take_back(struct cgroup_set *set)
+{
+    struct err ignored; /* the failure to tell of is why it is taken back */
+
+    if (cgroup_set_remove(set, 0, &ignored) < 0)
+        cgroup_set_done(set);
     return -1;
 }
 
-int cgroup_set_make(const struct cgroup_host *host, const char *name, struct cgroup_set *out,
-                    struct err *err)
+static int begin_groups(const struct cgroup_host *host, const char *name, struct cgroup_set *out,
+                        struct err *err)
+{
+    struct cgroup_set set = blank_set(host, name);
+
+    set.made = true;
+    if (make_part(&set, true, err) < 0 || cgroup_set_claim(&set, err) < 0)
+        return take_back(&set);
+    *out = set;
+    return 0;
+}
+
+int cgroup_set_begin(const struct cgroup_host *host, const char *name, struct cgroup_set *out,
+                     struct err *err)
 {
     int made;
 
@@ -154,10 +172,28 @@ int cgroup_set_make(const struct cgroup_host *host, const char *name, struct cgr
             return err_in(err, "preparing cgroups");
     /* Somebody who sweeps leftovers may take a new group for one before we hold its lock. He
      * removes it, and the next try finds the name free. */
-    made = make_groups(host, name, out, err);
+    made = begin_groups(host, name, out, err);
     for (int tries = 1; tries < MAKE_TRIES && made < 0 && err->code == ERR_CONFLICT; tries++)
-        made = make_groups(host, name, out, err);
+        made = begin_groups(host, name, out, err);
     return made;
+}
+
+int cgroup_set_complete(struct cgroup_set *set, struct err *err)
+{
+    return make_part(set, false, err);
+}
+
+int cgroup_set_make(const struct cgroup_host *host, const char *name, struct cgroup_set *out,
+                    struct err *err)
+{
+    struct cgroup_set set;
+
+    if (cgroup_set_begin(host, name, &set, err) < 0)
+        return -1;
+    if (cgroup_set_complete(&set, err) < 0)
+        return take_back(&set);
+    *out = set;
+    return 0;
 }
 
 int cgroup_set_claim(const struct cgroup_set *set, struct err *err)
@@ -362,6 +398,31 @@ int cgroup_set_enter(const struct cgroup_set *set, enum cgroup_join which, struc
             join_tree(set, i, v2 ? "cgroup.procs" : "tasks", "0", err) < 0)
             return -1;
     }
+    return 0;
+}
+
+int cgroup_set_doors(const struct cgroup_set *set, int fds[CGROUP_TREES_MAX], size_t *n,
+                     struct err *err)
+{
+    *n = 0;
+    for (size_t i = 0; i < set->host->tree_n; i++) {
+        if (set->host->trees[i].v2)
+            continue;
+        fds[*n] = set->dir_fd[i] < 0 ? -1 : openat(set->dir_fd[i], "tasks", O_WRONLY | O_CLOEXEC);
+        if (fds[*n] < 0)
+            return err_os(err, "opening the cgroup %s/%s", set->host->trees[i].base, set->name);
+        (*n)++;
+    }
+    return 0;
+}
+
+int cgroup_enter_doors(const int *fds, size_t n, struct err *err)
+{
+    if (!has_one_thread())
+        return err_set(err, ERR_INVALID, "only a process with one thread can enter a cgroup");
+    for (size_t i = 0; i < n; i++)
+        if (write(fds[i], "0", 1) != 1)
+            return err_os(err, "moving into a cgroup");
     return 0;
 }
 

@@ -109,6 +109,12 @@ struct cgroup_set {
 int cgroup_set_make(const struct cgroup_host *host, const char *name, struct cgroup_set *out,
                     struct err *err) MUST_CHECK;
 
+/* The same in two parts: first what a process can be born into (v2) and the lock, then the rest.
+ * After a failed second part the set is as it was, and still to be removed. */
+int cgroup_set_begin(const struct cgroup_host *host, const char *name, struct cgroup_set *out,
+                     struct err *err) MUST_CHECK;
+int cgroup_set_complete(struct cgroup_set *set, struct err *err) MUST_CHECK;
+
 /* The set another process (or this one, earlier) made, also when that process made its groups
  * elsewhere in the trees than we would. ERR_NOT_FOUND when no tree has it. */
 int cgroup_set_find(const struct cgroup_host *host, const char *name, struct cgroup_set *out,
@@ -159,6 +165,13 @@ enum cgroup_join {
  * takes no global lock (0.06 ms a tree, after a rest as well). */
 int cgroup_set_enter(const struct cgroup_set *set, enum cgroup_join which,
                      struct err *err) MUST_CHECK;
+
+/* The same for somebody whom the groups would not let in: descriptors of the v1 groups, opened by
+ * who may, through which he moves himself; the kernel asks for the rights of who opened them. The
+ * first *n of fds are the caller's to close, also after a failure. */
+int cgroup_set_doors(const struct cgroup_set *set, int fds[CGROUP_TREES_MAX], size_t *n,
+                     struct err *err) MUST_CHECK;
+int cgroup_enter_doors(const int *fds, size_t n, struct err *err) MUST_CHECK;
 
 /* Moves another process in, with all its threads, before it makes a user namespace. The first
  * move after a rest waits 8-11 ms for the kernel (an RCU grace period), the following ones

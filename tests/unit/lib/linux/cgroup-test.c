@@ -289,6 +289,60 @@ TEST(a_child_in_new_namespaces_enters_by_itself)
     clone_and_enter(CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWIPC);
 }
 
+/* What the groups would refuse goes through descriptors that somebody else opened. Answers 2 when
+ * it was not refused. */
+static int enter_as_nobody(const struct cgroup_set *set, const int *fds, size_t n)
+{
+    struct err err;
+
+    if (setresgid(65534, 65534, 65534) < 0 || setresuid(65534, 65534, 65534) < 0)
+        return 1;
+    if (n > 0 && cgroup_set_enter(set, CGROUP_JOIN_V1, &err) == 0)
+        return 2;
+    if (cgroup_enter_doors(fds, n, &err) < 0) {
+        (void)printf("# %s\n", err.text);
+        return 3;
+    }
+    return 0;
+}
+
+TEST(a_child_without_rights_enters_by_descriptors)
+{
+    struct cgroup_host host;
+    SWEPT struct cgroup_set set = {.host = NULL};
+    struct clone_request request = {.flags = 0};
+    AUTO_FD int pidfd = -1;
+    int fds[CGROUP_TREES_MAX];
+    bool inside = false;
+    struct err err;
+    int ready[2];
+    size_t n = 0;
+    char answer = 1;
+    pid_t pid;
+
+    open_host(&host, 0);
+    CHECK_INT(cgroup_set_begin(&host, test_name("parts"), &set, &err), 0);
+    request.cgroup_fd = cgroup_set_v2_fd(&set);
+    CHECK_INT(cgroup_set_complete(&set, &err), 0);
+    CHECK_INT(cgroup_set_doors(&set, fds, &n, &err), 0);
+    CHECK_INT(pipe2(ready, O_CLOEXEC), 0);
+    pid = sys_clone(&request, &pidfd);
+    if (pid == 0) {
+        answer = (char)enter_as_nobody(&set, fds, n);
+        _exit(write(ready[1], &answer, 1) == 1 ? rest() : 1);
+    }
+    CHECK(pid > 0);
+    for (size_t i = 0; i < n; i++)
+        (void)close(fds[i]);
+    (void)close(ready[1]);
+    CHECK_INT(read(ready[0], &answer, 1), 1);
+    CHECK_INT(answer, 0);
+    CHECK_INT(cgroup_set_contains(&set, pid, &inside, &err), 0);
+    CHECK(inside);
+    CHECK_INT(cgroup_set_kill(&set, PATIENCE_MS, &err), 0);
+    CHECK_INT(WTERMSIG(status_of(pid)), SIGKILL);
+}
+
 static void *rest_in_thread(void *nothing)
 {
     (void)rest();
