@@ -29,6 +29,10 @@ serve_end() {
     kill -TERM "$DAEMON" 2>/dev/null || true
     wait "$DAEMON" || status=$?
     DAEMON=
+    if grep -q 'Sanitizer\|runtime error' "$WORK/serve.err"; then
+        cat "$WORK/serve.err" >&2
+        return 1
+    fi
     return $status
 }
 

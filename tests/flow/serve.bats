@@ -13,8 +13,10 @@ setup() {
 }
 
 teardown() {
-    serve_end || true
+    local status=0
+    serve_end || status=$?
     destroy_all
+    return $status
 }
 
 # ---- its life ----

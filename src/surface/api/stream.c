@@ -285,6 +285,7 @@ static bool begin_answer(struct stream *stream, struct http_exchange *x)
     static const char *const types[] = {
         [FRAME_NDJSON] = "application/x-ndjson",
         [FRAME_SSE] = HTTP_SSE_TYPE,
+        [FRAME_WS] = "", /* it stands already */
     };
     const char *type =
         stream->config.frame == FRAME_RAW ? stream->config.type : types[stream->config.frame];
@@ -296,7 +297,7 @@ static bool begin_answer(struct stream *stream, struct http_exchange *x)
     struct err err;
 
     if (stream->config.frame == FRAME_WS)
-        return true; /* it stands already */
+        return true;
     return http_begin(x, 200, headers, COUNT(headers), HTTP_STREAM, &err) == 0;
 }
 
