@@ -283,9 +283,10 @@ static void on_readable(uv_poll_t *poll, int status, int events)
 static bool begin_answer(struct stream *stream, struct http_exchange *x)
 {
     static const char *const types[] = {
-        [FRAME_NDJSON] = "application/x-ndjson",
-        [FRAME_SSE] = HTTP_SSE_TYPE,
-        [FRAME_WS] = "", /* it stands already */
+        [FRAME_NDJSON] = "application/x-ndjson", [FRAME_SSE] = HTTP_SSE_TYPE, [FRAME_WS] = "", /* it
+                                                                                                  stands
+                                                                                                  already
+                                                                                                */
     };
     const char *type =
         stream->config.frame == FRAME_RAW ? stream->config.type : types[stream->config.frame];
