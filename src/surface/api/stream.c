@@ -280,18 +280,26 @@ static void on_readable(uv_poll_t *poll, int status, int events)
     end_if_ended(stream);
 }
 
+static const char *content_type(const struct stream_config *config)
+{
+    switch (config->frame) {
+    case FRAME_RAW:
+        return config->type;
+    case FRAME_NDJSON:
+        return "application/x-ndjson";
+    case FRAME_SSE:
+        return HTTP_SSE_TYPE;
+    case FRAME_WS:
+        break; /* it has none: its answer stands already */
+    }
+    return "";
+}
+
 static bool begin_answer(struct stream *stream, struct http_exchange *x)
 {
-    static const char *const types[] = {
-        [FRAME_NDJSON] = "application/x-ndjson", [FRAME_SSE] = HTTP_SSE_TYPE, [FRAME_WS] = "", /* it
-                                                                                                  stands
-                                                                                                  already
-                                                                                                */
-    };
-    const char *type =
-        stream->config.frame == FRAME_RAW ? stream->config.type : types[stream->config.frame];
+    const char *type = content_type(&stream->config);
     struct http_header headers[] = {
-        {STR_LIT("content-type"),  str_of(type ? type : "")},
+        {STR_LIT("content-type"),  str_of(type)            },
         {STR_LIT("x-request-id"),  str_of(stream->call->id)},
         {STR_LIT("cache-control"), STR_LIT("no-store")     },
     };
