@@ -118,6 +118,12 @@ teardown() {
     json_is '.sandboxes[] | select(.name == "busy") | .disk_bytes >= 3000000' true
     json_is '.sandboxes[] | select(.name == "busy") | .memory_bytes > 0 and .peak_memory_bytes > 0' true
     json_is '.sandboxes[] | select(.name == "busy") | .processes > 1' true
+    if is_root; then
+        json_is '.sandboxes[] | select(.name == "busy") | .disk_written_bytes >= 3000000' true
+    else # the kernel shows PID 1's counters to nobody else, and a part of the sum would be a lie
+        json_is '.sandboxes[] | select(.name == "busy") | .disk_written_bytes' 0
+    fi
+    json_is '.sandboxes[] | select(.name == "calm") | .disk_written_bytes < 3000000' true
     run --separate-stderr brig sandbox top busy
     status_is 0
     [ "$(wc -l <<<"$output")" -eq 2 ]

@@ -126,6 +126,7 @@ static void fill_status(const struct life *life, const struct watch *watch,
                     : life->expires_us > now       ? (life->expires_us - now) / 1000U
                                                    : 0;
     answer->processes = watch_count(watch);
+    watch_io(watch, &answer->read_bytes, &answer->written_bytes);
     answer->memory_bytes = watch->memory_bytes;
     answer->disk_bytes = watch->disk_bytes;
     answer->peak_memory_bytes = watch->peak_memory_bytes;

@@ -222,6 +222,9 @@ struct watch {
 enum reason watch_look(struct watch *watch);
 /* How many there are; and whether all but PID 1 are stopped, or are ending. */
 uint64_t watch_count(const struct watch *watch);
+/* From and to disks since it was made: of those that live, and of all that somebody in it has
+ * waited for, which in the end is PID 1. 0 where the kernel does not let us look: only root may. */
+void watch_io(const struct watch *watch, uint64_t *read_bytes, uint64_t *written_bytes);
 bool watch_all_stopped(const struct watch *watch);
 
 /* box-control.c: how long a kept sandbox lives, and the orders it takes. */

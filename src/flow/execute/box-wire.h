@@ -182,7 +182,7 @@ struct box_message {
     uint64_t disk_bytes;
     uint64_t oom_kills; /* BOX_STATUS: so far, in the whole sandbox */
     uint64_t pids_refused;
-    uint64_t read_bytes; /* BOX_EXITED: from and to disks */
+    uint64_t read_bytes; /* BOX_EXITED, BOX_STATUS: from and to disks */
     uint64_t written_bytes;
     uint64_t limit_ms; /* BOX_GONE after BOX_YIELD: left of its lifetime; UINT64_MAX: no end set */
     uint64_t idle_ms;  /* BOX_SETTLE: besides value, the time to live */

@@ -114,6 +114,8 @@ struct kept_state {
     uint64_t memory_bytes;
     uint64_t peak_memory_bytes;
     uint64_t disk_bytes;
+    uint64_t read_bytes; /* from and to disks, since it was made; 0 unless root made it */
+    uint64_t written_bytes;
 };
 /* "creating", "running" or "paused". */
 const char *kept_state_name(const struct kept_state *state);

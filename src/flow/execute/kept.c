@@ -279,6 +279,8 @@ static int ask_state(const char *run_dir, struct kept_state *out, struct err *er
         .memory_bytes = answer.memory_bytes,
         .peak_memory_bytes = answer.peak_memory_bytes,
         .disk_bytes = answer.disk_bytes,
+        .read_bytes = answer.read_bytes,
+        .written_bytes = answer.written_bytes,
     };
     return 0;
 }

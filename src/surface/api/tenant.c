@@ -36,7 +36,8 @@ struct tenant {
     pthread_mutex_t lock;
     struct rules *rules; /* last used first */
     size_t rules_n;
-    struct spawner *spawner; /* NULL until something is run */
+    struct spawner *spawner;      /* NULL until something is run */
+    struct govern_shared *shared; /* one ledger for all of its governors */
     struct tenant *next;
 };
 
@@ -94,6 +95,7 @@ static void tenant_free(struct tenant *tenant)
         rules_free(rules);
     }
     spawner_free(tenant->spawner);
+    govern_shared_free(tenant->shared);
     (void)pthread_mutex_destroy(&tenant->lock);
     free(tenant->name);
     free(tenant->state_dir);
@@ -136,6 +138,7 @@ static int make_tenant(struct tenants *tenants, const char *name, struct tenant 
     tenant->all = tenants;
     tenant->name = xstrdup(name);
     tenant->state_dir = state_dir;
+    tenant->shared = govern_shared_new(state_dir);
     (void)pthread_mutex_init(&tenant->lock, NULL);
     tenant->next = tenants->first;
     tenants->first = tenant;
@@ -350,6 +353,7 @@ int tenant_borrow(struct tenant *tenant, const char *policy_text, const char *pr
     config.policy = out->rules->policy;
     config.profile_text = out->rules->profile_text;
     config.spawner = tenant->spawner;
+    config.shared = tenant->shared;
     if (govern_open(&config, &out->govern, err) == 0)
         return 0;
     out->govern = NULL;

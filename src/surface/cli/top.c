@@ -106,6 +106,8 @@ static int print_json(struct invocation *inv, const struct samples *before,
                      (int64_t)sample->state.peak_memory_bytes);
         json_put_int(&inv->mem, object, "processes", (int64_t)sample->state.processes);
         json_put_int(&inv->mem, object, "disk_bytes", (int64_t)sample->state.disk_bytes);
+        json_put_int(&inv->mem, object, "disk_read_bytes", (int64_t)sample->state.read_bytes);
+        json_put_int(&inv->mem, object, "disk_written_bytes", (int64_t)sample->state.written_bytes);
         json_push(list, object);
     }
     json_put(result, "sandboxes", list);
@@ -115,17 +117,19 @@ static int print_json(struct invocation *inv, const struct samples *before,
 static void print_table(const struct invocation *inv, const struct samples *before,
                         const struct samples *now)
 {
-    (void)fprintf(inv->out, "%-20s %-8s %5s %9s %9s %6s %10s  %s\n", "SANDBOX", "STATE", "CPU%",
-                  "MEMORY", "PEAK", "PROCS", "DISK", "NAME");
+    (void)fprintf(inv->out, "%-20s %-8s %5s %9s %9s %6s %10s %10s %10s  %s\n", "SANDBOX", "STATE",
+                  "CPU%", "MEMORY", "PEAK", "PROCS", "DISK", "READ", "WRITTEN", "NAME");
     for (size_t i = 0; i < now->n; i++) {
         const struct sample *sample = &now->of[i];
 
-        (void)fprintf(inv->out, "%-20s %-8s %5u %8lluK %8lluK %6llu %9lluK  ", sample->id,
-                      kept_state_name(&sample->state), percent(before, sample),
+        (void)fprintf(inv->out, "%-20s %-8s %5u %8lluK %8lluK %6llu %9lluK %9lluK %9lluK  ",
+                      sample->id, kept_state_name(&sample->state), percent(before, sample),
                       (unsigned long long)(sample->state.memory_bytes / 1024U),
                       (unsigned long long)(sample->state.peak_memory_bytes / 1024U),
                       (unsigned long long)sample->state.processes,
-                      (unsigned long long)(sample->state.disk_bytes / 1024U));
+                      (unsigned long long)(sample->state.disk_bytes / 1024U),
+                      (unsigned long long)(sample->state.read_bytes / 1024U),
+                      (unsigned long long)(sample->state.written_bytes / 1024U));
         print_escaped(inv->out, str_of(sample->name));
         (void)fputc('\n', inv->out);
     }

@@ -70,6 +70,8 @@ struct json *view_sandbox(struct arena *mem, const struct config *config,
     json_put_int(mem, object, "memory_bytes", (int64_t)state->memory_bytes);
     json_put_int(mem, object, "peak_memory_bytes", (int64_t)state->peak_memory_bytes);
     json_put_int(mem, object, "disk_bytes", (int64_t)state->disk_bytes);
+    json_put_int(mem, object, "disk_read_bytes", (int64_t)state->read_bytes);
+    json_put_int(mem, object, "disk_written_bytes", (int64_t)state->written_bytes);
     return object;
 }
 
