@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
+#include <malloc.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -325,6 +326,8 @@ int main(int argc, char **argv)
     struct err err;
     int status = 0;
 
+    /* What connections held goes back to the machine with them, wherever in the heap it lay. */
+    (void)mallopt(M_MMAP_THRESHOLD, HTTP_INPUT_BYTES);
     if (read_options(argc, argv, &options, &err) < 0 ||
         take_state(options.state_dir, &lock_fd, &err) < 0)
         return fail(&err);

@@ -4,6 +4,7 @@
  * it, bench/http measures it. It ends with status 0 only after a graceful stop. */
 
 #include <getopt.h>
+#include <malloc.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -784,6 +785,7 @@ int main(int argc, char **argv)
     int status = 0;
 
     (void)setvbuf(stdout, NULL, _IOLBF, 0);
+    (void)mallopt(M_MMAP_THRESHOLD, HTTP_INPUT_BYTES); /* as in the daemon */
     (void)signal(SIGPIPE, SIG_IGN);
     if (o.certificate != NULL && http_tls_new(o.certificate, o.key, &tls, &err) < 0)
         return fail();
