@@ -73,6 +73,19 @@ teardown() {
     json_is .state running
 }
 
+@test "what does not end within the grace is cancelled, and recorded" {
+    serve --grace 200ms
+    TOKEN=$(token)
+    (post /v1/runs '{"command":["sleep","60"]}') 2>/dev/null &
+    client=$!
+    eventually 10 sh -c "'$BRIG' receipts list --limit 1 | grep -q intent"
+    serve_end
+    wait "$client" || true
+    "$BRIG" receipts list --limit 1 | grep -q CANCELLED
+    run -0 brig receipts verify --json
+    json_is .open_runs 0
+}
+
 # ---- who gets in ----
 
 @test "nothing but the health check answers without a token" {

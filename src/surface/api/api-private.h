@@ -8,6 +8,7 @@
 #include "surface/api/call.h"
 #include "surface/api/jobs.h"
 #include "surface/api/keys.h"
+#include "surface/api/post.h"
 
 struct meter;
 
@@ -16,6 +17,7 @@ struct api {
     struct http_server *server;
     struct access *access;
     struct keys *keys;
+    struct posts *posts;
     struct tenants *tenants;
     struct jobs *look; /* what takes moments */
     struct jobs *runs; /* what takes as long as a command */
@@ -33,9 +35,12 @@ struct api {
     void (*on_stopped)(void *context);
     void *stop_context;
     bool is_stopping;
+    bool is_deaf; /* the server has stopped; handlers may still be under way */
 };
 
 struct uv_loop_s *api_loop(struct api *api);
+/* Tells whoever stopped it, once nothing is under way any more. */
+void api_check_stopped(struct api *api);
 
 /* Lets go of a call; the last one frees it. In the loop only. */
 void call_drop(struct call *call);
@@ -56,6 +61,7 @@ void meter_leave(struct api *api, const char *who);
 /* reaper.c; freed by the loop after it was closed. */
 struct reaper;
 struct reaper *reaper_new(struct api *api);
+bool reaper_is_busy(const struct reaper *reaper);
 void reaper_close(struct reaper *reaper);
 
 /* metrics.c */

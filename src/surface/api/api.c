@@ -75,8 +75,20 @@ static void close_fd(int *fd)
     *fd = -1;
 }
 
+void api_check_stopped(struct api *api)
+{
+    void (*on_stopped)(void *context) = api->on_stopped;
+
+    if (!api->is_deaf || api->call_n > 0 || reaper_is_busy(api->reaper) || !on_stopped)
+        return;
+    api->on_stopped = NULL;
+    on_stopped(api->stop_context);
+}
+
 void call_drop(struct call *call)
 {
+    struct api *api = call->api;
+
     if (--call->holders > 0)
         return;
     meter_leave(call->api, who(&call->caller));
@@ -93,6 +105,7 @@ void call_drop(struct call *call)
     buf_done(&call->incoming);
     arena_done(&call->mem);
     free(call);
+    api_check_stopped(api);
 }
 
 /* ---- answers ---- */
@@ -253,7 +266,7 @@ static void run_job(struct job *job)
     else
         (void)handle(call);
     close_fd(&call->body_fd); /* whatever is left of the body is not wanted */
-    http_server_post(api_server(call->api), call->exchange, finish, call);
+    posts_add(call->api->posts, call->exchange, finish, call);
 }
 
 static int open_orders(struct call *call, struct err *err)
@@ -573,6 +586,8 @@ static int open_parts(struct api *api, const struct api_config *config, struct e
         jobs_open(&runs, &api->runs, err) < 0)
         return -1;
     api->server = http_server_new(api->loop, &handler, api, &limits);
+    if (posts_open(api->loop, api->server, &api->posts, err) < 0)
+        return -1;
     api->tick = xcalloc(1, sizeof *api->tick);
     (void)uv_timer_init(api->loop, api->tick);
     api->tick->data = api;
@@ -610,6 +625,7 @@ void api_free(struct api *api)
         return;
     jobs_free(api->runs);
     jobs_free(api->look);
+    posts_close(api->posts);
     if (api->tick) {
         reaper_close(api->reaper);
         uv_close((uv_handle_t *)api->tick, on_tick_closed);
@@ -629,7 +645,8 @@ static void on_server_stopped(void *owner)
 {
     struct api *api = owner;
 
-    api->on_stopped(api->stop_context);
+    api->is_deaf = true;
+    api_check_stopped(api);
 }
 
 void api_stop(struct api *api, unsigned grace_ms, void (*on_stopped)(void *context), void *context)

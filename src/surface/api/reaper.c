@@ -41,6 +41,12 @@ static void on_swept(struct http_exchange *none, void *argument)
 
     (void)none;
     reaper->is_busy = false;
+    api_check_stopped(reaper->api);
+}
+
+bool reaper_is_busy(const struct reaper *reaper)
+{
+    return reaper && reaper->is_busy;
 }
 
 static void run(struct job *job)
@@ -51,7 +57,7 @@ static void run(struct job *job)
     if (tenants_each(reaper->api->tenants, sweep, NULL, &err) < 0)
         (void)fprintf(stderr, "{\"level\":\"error\",\"event\":\"sweep\",\"code\":\"%s\"}\n",
                       err_name(err.code));
-    http_server_post(reaper->api->server, 0, on_swept, reaper);
+    posts_add(reaper->api->posts, 0, on_swept, reaper);
 }
 
 static void on_time(uv_timer_t *timer)

@@ -78,7 +78,7 @@ int stream_open(struct call *call, const struct stream_config *config, int fds[S
             return -1;
         }
     call->stream = stream;
-    http_server_post(api_server(call->api), call->exchange, begin, call);
+    posts_add(call->api->posts, call->exchange, begin, call);
     return 0;
 }
 
