@@ -64,6 +64,15 @@ struct joint *joint_take(struct execute *execute, const char *sandbox)
     return NULL;
 }
 
+void joints_forget(struct execute *execute)
+{
+    struct joints *joints = execute->joints;
+
+    for (size_t i = 0; joints && i < JOINTS_MAX; i++)
+        if (joints->of[i] && !is_alive(joints->of[i]))
+            joint_free(TAKE(joints->of[i]));
+}
+
 void joint_put(struct execute *execute, struct joint *joint)
 {
     struct joints *joints = execute->joints;

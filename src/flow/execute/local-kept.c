@@ -265,6 +265,10 @@ int local_change(struct execute *execute, struct run *run, struct err *err)
     }
     if (destroys && kept_wait_gone(execute, run->action.sandbox, true, err) < 0)
         return -1;
+    if (destroys) {
+        joint_free(joint_take(execute, run->action.sandbox));
+        joints_forget(execute);
+    }
     run->outcome.started = run->outcome.ended = true;
     run->outcome.cpu_us = answer.cpu_us;
     run->outcome.peak_memory_bytes = answer.peak_memory_bytes;

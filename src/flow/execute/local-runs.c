@@ -414,5 +414,6 @@ int execute_sweep(struct execute *execute,
     struct sweep sweep = {.execute = execute, .on_dead = on_dead, .context = context};
 
     local_reap(execute);
+    joints_forget(execute);
     return sweep_folder(&sweep, false, err) < 0 ? -1 : sweep_folder(&sweep, true, err);
 }

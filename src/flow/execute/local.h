@@ -156,6 +156,7 @@ void joints_free(struct joints *joints);
 /* The one of that sandbox, taken out; NULL: there is none whose PID 1 still lives. */
 struct joint *joint_take(struct execute *execute, const char *sandbox);
 void joint_put(struct execute *execute, struct joint *joint); /* takes it over */
+void joints_forget(struct execute *execute);                  /* those whose sandbox has ended */
 void joint_free(struct joint *joint);
 AUTO_TYPE(joint)
 
