@@ -427,9 +427,8 @@ static void on_gone(void *owner, struct http_exchange *x, enum http_gone why)
     call->ws = NULL;
     if (call->inflow && !call->job.run)
         inflow_finish(call); /* there is no handler to do it */
-    if (why != HTTP_GONE_DONE && call->orders[1] >= 0 &&
-        order_give(call->orders[1], ORDER_CANCEL, 0, &ignored) < 0)
-        call->failed = true;
+    if (why != HTTP_GONE_DONE && call->orders[1] >= 0)
+        (void)!order_give(call->orders[1], ORDER_CANCEL, 0, &ignored);
     call_drop(call);
 }
 

@@ -73,8 +73,8 @@ static bool is_streamed(const struct call *call, enum frame *out)
     return true;
 }
 
-/* The given bytes behind a descriptor: what fits into a pipe goes there, more into a file that has
- * no name. */
+/* What the command reads: what comes over the socket, or the given bytes, in a file without a name.
+ */
 static int open_stdin(struct call *call, struct str bytes, int *out, struct err *err)
 {
     AUTO_FD int fd = -1;

@@ -77,8 +77,7 @@ int stream_open(struct call *call, const struct stream_config *config, int fds[S
             free(stream);
             return -1;
         }
-    call->stream = stream;
-    posts_add(call->api->posts, call->exchange, begin, call);
+    posts_add(call->api->posts, call->exchange, begin, stream);
     return 0;
 }
 
@@ -313,10 +312,11 @@ static bool begin_answer(struct stream *stream, struct http_exchange *x)
 static void begin(struct http_exchange *x, void *argument)
 {
     AUTO_ARENA struct arena mem = ARENA(1 * MIB);
-    struct call *call = argument;
-    struct stream *stream = call->stream;
+    struct stream *stream = argument;
+    struct call *call = stream->call;
     bool can_begin = x && begin_answer(stream, x);
 
+    call->stream = stream; /* from here on the call's, and only the loop looks at it */
     stream->has_begun = true;
     for (unsigned i = 0; i < stream->config.sources; i++) {
         struct source *source = &stream->sources[i];
