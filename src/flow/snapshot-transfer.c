@@ -50,6 +50,12 @@ struct transfer {
     char dir[PATH_BYTES_MAX]; /* of our own, gone with the run; "": none was made */
 };
 
+/* Whoever took an archive in for somebody else calls it as that one does. */
+static const char *archive_of(const struct request *request)
+{
+    return request->at ? request->at : request->path;
+}
+
 static int open_transfer(struct transfer *transfer, struct err *err)
 {
     struct image_owner owner;
@@ -163,7 +169,7 @@ static int pack(struct transfer *transfer, const struct request *request, struct
         .tree_n = transfer->tree_n,
         .notes = notes,
         .note_n = COUNT(notes),
-        .output = request->path,
+        .output = archive_of(request),
         .filter = !request->verb || strcmp(request->verb, "everything") != 0,
         .timeout_ms = TRANSFER_TIMEOUT_MS,
     };
@@ -288,8 +294,8 @@ static int describe(struct transfer *transfer, const struct request *request, st
     struct image_unpacked seen;
     char now[TIMESTAMP_BYTES];
 
-    if (image_unpack_look(transfer->images, mem, request->path, TRANSFER_TIMEOUT_MS, &seen, err) <
-        0)
+    if (image_unpack_look(transfer->images, mem, archive_of(request), TRANSFER_TIMEOUT_MS, &seen,
+                          err) < 0)
         return -1;
     clock_timestamp(now);
     transfer->snapshot = (struct snapshot){
@@ -332,7 +338,7 @@ static int make_trees(struct transfer *transfer, struct err *err)
 static int unpack(struct transfer *transfer, const struct request *request, struct err *err)
 {
     struct image_unpack ask = {
-        .path = request->path,
+        .path = archive_of(request),
         .trees = transfer->trees,
         .timeout_ms = TRANSFER_TIMEOUT_MS,
     };
@@ -405,6 +411,7 @@ static int pass_through(struct govern *govern, const struct request *request, co
     run_init(&in);
     step.sandbox = NULL;
     step.path = archive;
+    step.at = NULL;
     step.kind = ACTION_SNAPSHOT_EXPORT;
     step.verb = "filter";
     failed = check_done(govern_snapshot_export(govern, &step, &out, &packed, err), &out, err);

@@ -26,6 +26,7 @@ struct request {
     const char *verb; /* FILES: what to do with path, and with other if there are two */
     const char *path;
     const char *other;
+    const char *at;           /* where the file called path really lies; NULL: there */
     uint16_t port;            /* PORT: inside */
     const char *policy_text;  /* CREATE: the policy it lives under; NULL: the built-in one */
     const char *profile_text; /* CREATE: the profile it was planned with, or NULL */

@@ -53,6 +53,9 @@ int call_start(struct call *call, struct err *err) MUST_CHECK;
 /* *err as the answer. */
 void call_fail(struct call *call, const struct err *err);
 
+/* spool.c: the whole body into a file without a name, in the handler's thread. */
+int body_to_file(struct call *call, struct err *err) MUST_CHECK;
+
 /* meter.c: what each token, or peer, has used of its share. In the loop only. */
 int meter_enter(struct api *api, const struct token *token, const char *who,
                 struct err *err) MUST_CHECK;

@@ -51,7 +51,7 @@ static struct call *call_new(struct api *api, struct http_exchange *x, const str
     call->mem = ARENA(API_CALL_MEMORY_MAX);
     call->exchange = http_exchange_id(x);
     call->caller = *caller;
-    call->orders[0] = call->orders[1] = call->body_fd = -1;
+    call->orders[0] = call->orders[1] = call->body_fd = call->file_fd = -1;
     call->answer = BUF(API_ANSWER_MAX);
     call->incoming = BUF(API_BODY_MAX);
     call->began_us = clock_us();
@@ -99,6 +99,7 @@ void call_drop(struct call *call)
     close_fd(&call->orders[0]);
     close_fd(&call->orders[1]);
     close_fd(&call->body_fd);
+    close_fd(&call->file_fd);
     free(call->stream);
     inflow_free(call->inflow);
     buf_done(&call->answer);
@@ -141,15 +142,17 @@ void call_fail(struct call *call, const struct err *err)
 
 void call_deliver(struct call *call, struct http_exchange *x)
 {
-    struct http_header headers[] = {
+    struct http_header headers[4 + CALL_HEADERS_MAX] = {
         {STR_LIT("content-type"),        str_of(call->type ? call->type : "application/json")},
         {STR_LIT("x-request-id"),        str_of(call->id)                                    },
         {STR_LIT("cache-control"),       STR_LIT("no-store")                                 },
         {STR_LIT("idempotent-replayed"), STR_LIT("true")                                     },
     };
-    size_t n = COUNT(headers) - !call->is_replay;
+    size_t n = call->is_replay ? 4 : 3;
     struct err err;
 
+    memcpy(headers + n, call->extra, call->extra_n * sizeof *headers);
+    n += call->extra_n;
     log_call(call, call->status);
     if (http_answer(x, call->status, headers, n, buf_str(&call->answer), &err) < 0)
         http_abort(x);
@@ -201,7 +204,11 @@ static const char *hash_of_call(struct call *call)
     hasher_add(&hasher, call->route->name, strlen(call->route->name) + 1);
     for (size_t i = 0; i < ROUTE_PARAMS_MAX && call->params[i]; i++)
         hasher_add(&hasher, call->params[i], strlen(call->params[i]) + 1);
+    if (*call->query_text)
+        hasher_add(&hasher, call->query_text, strlen(call->query_text) + 1);
     hasher_add(&hasher, call->incoming.p, call->incoming.n);
+    if (call->file_fd >= 0)
+        hasher_add(&hasher, call->file_hash, strlen(call->file_hash));
     hasher_end(&hasher, &hash);
     hash_text(&hash, text);
     return text;
@@ -260,8 +267,11 @@ static void finish(struct http_exchange *x, void *argument)
 static void run_job(struct job *job)
 {
     struct call *call = (struct call *)job;
+    struct err err;
 
-    if (call->key && call->route->creates)
+    if (call->route->body == BODY_FILE && body_to_file(call, &err) < 0)
+        call_fail(call, &err);
+    else if (call->key && call->route->creates)
         handle_once(call);
     else
         (void)handle(call);
@@ -393,7 +403,7 @@ static void on_body_end(void *owner, struct http_exchange *x)
         return;
     if (call->route->body == BODY_SOCKET)
         return;
-    if (call->route->body == BODY_STREAM) {
+    if (call->route->body >= BODY_STREAM) {
         inflow_end(call);
         return;
     }
@@ -448,6 +458,7 @@ static int fill_call(struct call *call, const struct route *route, const struct 
     struct str encoding = http_find(head, "content-encoding");
 
     call->route = route;
+    call->query_text = arena_text(&call->mem, head->query);
     for (size_t i = 0; i < ROUTE_PARAMS_MAX; i++)
         call->params[i] = params[i].p ? arena_text(&call->mem, params[i]) : NULL;
     call->accept = copy_header(call, head, "accept", "");
@@ -459,7 +470,7 @@ static int fill_call(struct call *call, const struct route *route, const struct 
     call->is_gzip = encoding.p && http_name_is(encoding, "gzip");
     if (encoding.n && !call->is_gzip && !http_name_is(encoding, "identity"))
         return err_set(err, ERR_INVALID, "a body is sent plain or as gzip");
-    if (call->is_gzip && route->body == BODY_STREAM)
+    if (call->is_gzip && route->body >= BODY_STREAM)
         return err_set(err, ERR_INVALID, "a body that is handed on as it comes is sent plain");
     if (tenants_get(call->api->tenants, call->caller.tenant, &call->tenant, err) < 0)
         return -1;
@@ -473,7 +484,7 @@ static void begin_call(struct call *call, struct http_exchange *x, const struct 
 
     http_body_max(x, route->body == BODY_NONE     ? 0
                      : route->body_max            ? route->body_max
-                     : route->body == BODY_STREAM ? API_STREAM_MAX
+                     : route->body >= BODY_STREAM ? API_STREAM_MAX
                                                   : API_BODY_MAX);
     if (fill_call(call, route, head, params, &err) < 0 ||
         (route->body >= BODY_STREAM && inflow_open(call, &err) < 0)) {
@@ -481,7 +492,7 @@ static void begin_call(struct call *call, struct http_exchange *x, const struct 
         call_deliver(call, x);
         return;
     }
-    if (route->body == BODY_STREAM)
+    if (route->body == BODY_STREAM || route->body == BODY_FILE)
         start(call, x);
     else if (route->body == BODY_SOCKET && socket_accept(call, x, head) < 0)
         inflow_finish(call);

@@ -4,6 +4,7 @@
 
 #include "surface/api/call.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "lib/base/limits.h"
@@ -16,6 +17,16 @@ int call_govern(struct call *call, struct lent *out, struct err *err)
 
     if (tenant_rules(call->tenant, &call->mem, &policy_text, &profile_text, err) < 0 ||
         tenant_borrow(call->tenant, policy_text, profile_text, out, err) < 0)
+        return -1;
+    execute_obey(govern_execute(out->govern), call->orders[0]);
+    return 0;
+}
+
+int call_govern_as(struct call *call, const struct config *config, struct lent *out,
+                   struct err *err)
+{
+    if (tenant_borrow(call->tenant, config->request.policy_text, config->request.profile_text, out,
+                      err) < 0)
         return -1;
     execute_obey(govern_execute(out->govern), call->orders[0]);
     return 0;
@@ -35,11 +46,7 @@ int call_sandbox(struct call *call, struct lent *out, const char **id, const cha
         return -1;
     }
     call_release(call, out);
-    if (tenant_borrow(call->tenant, config.request.policy_text, config.request.profile_text, out,
-                      err) < 0)
-        return -1;
-    execute_obey(govern_execute(out->govern), call->orders[0]);
-    return 0;
+    return call_govern_as(call, &config, out, err);
 }
 
 void call_release(struct call *call, struct lent *lent)
@@ -63,6 +70,13 @@ struct request call_request(struct call *call, enum action_kind kind)
         .scope = "session",
         .argv = {nothing, 1}
     };
+}
+
+void call_header(struct call *call, const char *name, const char *value)
+{
+    assert(call->extra_n < CALL_HEADERS_MAX);
+    call->extra[call->extra_n++] =
+        (struct http_header){str_of(name), arena_str(&call->mem, str_of(value))};
 }
 
 int call_answer(struct call *call, int status, const struct json *value, struct err *err)

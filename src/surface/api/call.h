@@ -8,6 +8,7 @@
  * and finds its descriptors closed at the other end; it ends in its own time. */
 
 #include "flow/govern.h"
+#include "lib/crypto/crypto.h"
 #include "lib/http/http-server.h"
 #include "lib/json/json.h"
 #include "surface/api/jobs.h"
@@ -15,6 +16,8 @@
 #include "surface/api/tenant.h"
 
 struct api;
+
+#define CALL_HEADERS_MAX 8
 
 /* Who asks. */
 struct caller {
@@ -39,14 +42,19 @@ struct call {
     const char *key;        /* Idempotency-Key, or NULL */
     const void *body;       /* the struct of the route's fields, or NULL */
     const void *query;
-    int orders[2]; /* what is to be read, and where the loop writes; -1: none */
-    int body_fd;   /* BODY_STREAM: the handler reads the body here, to its end */
+    const char *query_text; /* as it came */
+    int orders[2];          /* what is to be read, and where the loop writes; -1: none */
+    int body_fd;            /* BODY_STREAM: the handler reads the body here, to its end */
+    int file_fd;            /* BODY_FILE: all of it, in a file without a name */
+    char file_hash[HASH_TEXT_BYTES];
     uint64_t began_us;
 
     /* the answer, made by the handler */
     int status;
     struct buf answer;
     const char *type;
+    struct http_header extra[CALL_HEADERS_MAX]; /* besides those every answer has */
+    size_t extra_n;
     enum reason reason;    /* of a failure, when its code does not say it */
     struct json *details;  /* of a failure, or NULL */
     bool is_replay;        /* it was given before, to the same request */
@@ -69,9 +77,23 @@ int call_govern(struct call *call, struct lent *out, struct err *err) MUST_CHECK
  * in *id, its config in *made. What does not exist and what another tenant has is one answer. */
 int call_sandbox(struct call *call, struct lent *out, const char **id, const char **made,
                  struct err *err) MUST_CHECK;
+/* Under the rules of whatever has this config. */
+struct config;
+int call_govern_as(struct call *call, const struct config *config, struct lent *out,
+                   struct err *err) MUST_CHECK;
 void call_release(struct call *call, struct lent *lent);
 /* A request of this caller, with what every request has. */
 struct request call_request(struct call *call, enum action_kind kind);
+
+/* BODY_FILE: a path to the body while the call lasts; and a failure's words without it, -1. */
+const char *call_file_path(struct call *call);
+int call_file_failed(struct call *call, struct err *err);
+/* A file of ours as the answer, after which there is none any more. */
+int call_send_file(struct call *call, const char *path, const char *type,
+                   struct err *err) MUST_CHECK;
+
+/* One more header of the answer; before a stream is opened. The name is a literal. */
+void call_header(struct call *call, const char *name, const char *value);
 
 /* Answers with JSON. */
 int call_answer(struct call *call, int status, const struct json *value,

@@ -103,7 +103,7 @@ static struct json *operation(struct arena *mem, const struct route *route)
     json_put_text(mem, object, "summary", route->summary);
     if (list->n)
         json_put(object, "parameters", list);
-    if (route->fields || route->body == BODY_STREAM) {
+    if (route->fields || route->body == BODY_STREAM || route->body == BODY_FILE) {
         struct json *body = json_object(mem);
 
         json_put(body, "content",

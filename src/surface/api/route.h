@@ -23,6 +23,7 @@ enum body_kind {
     BODY_NONE,
     BODY_JSON,   /* read whole, by .fields */
     BODY_STREAM, /* handed on as it comes */
+    BODY_FILE,   /* taken to a file first: the handler begins when all of it is there */
     BODY_SOCKET, /* a WebSocket: .fields are its first message */
 };
 

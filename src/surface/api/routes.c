@@ -5,10 +5,19 @@
 
 #include <string.h>
 
+/* clang-format off */
 const struct route *const route_tables[] = {
-    routes_system, routes_sandboxes, routes_exec,   routes_execs,
-    routes_files,  routes_receipts,  routes_tokens, NULL,
+    routes_system,
+    routes_sandboxes,
+    routes_exec,
+    routes_execs,
+    routes_files,
+    routes_snapshots,
+    routes_receipts,
+    routes_tokens,
+    NULL,
 };
+/* clang-format on */
 
 const char *http_method_name(enum http_method method)
 {

@@ -26,6 +26,12 @@ struct sandbox_body {
 extern const struct field sandbox_fields[];
 extern const struct field limit_fields[];
 
+/* How long it may live; 0: as long as usual. */
+struct lifetime sandbox_lifetime(uint64_t ttl_ms, uint64_t idle_ms, uint64_t lifetime_ms);
+/* What a kept sandbox was made from and how it is. */
+int sandbox_json(struct call *call, struct execute *execute, const char *id, struct json **out,
+                 struct err *err) MUST_CHECK;
+
 /* What belongs to any sandbox; ERR_FORBIDDEN: folders of the machine without the scope for it. */
 int sandbox_body_fill(struct call *call, const struct sandbox_body *body, struct request *out,
                       struct err *err) MUST_CHECK;

@@ -89,8 +89,8 @@ int sandbox_body_fill(struct call *call, const struct sandbox_body *body, struct
 
 /* ---- looking ---- */
 
-static int sandbox_json(struct call *call, struct execute *execute, const char *id,
-                        struct json **out, struct err *err)
+int sandbox_json(struct call *call, struct execute *execute, const char *id, struct json **out,
+                 struct err *err)
 {
     struct config config;
     struct kept_state state;
@@ -180,6 +180,15 @@ static int create_run(struct call *call, const struct request *request, struct l
     return failed ? -1 : 0;
 }
 
+struct lifetime sandbox_lifetime(uint64_t ttl_ms, uint64_t idle_ms, uint64_t lifetime_ms)
+{
+    return (struct lifetime){
+        .ttl_ms = ttl_ms ? ttl_ms : SANDBOX_TTL_MS,
+        .idle_ms = idle_ms,
+        .max_ms = lifetime_ms ? lifetime_ms : SANDBOX_LIFETIME_MS,
+    };
+}
+
 static int create(struct call *call, const void *body, const void *query, struct err *err)
 {
     const struct sandbox_body *wanted = body;
@@ -199,11 +208,7 @@ static int create(struct call *call, const void *body, const void *query, struct
         request.scope = wanted->scope;
     request.labels = wanted->labels;
     request.base = wanted->snapshot_id;
-    request.lifetime = (struct lifetime){
-        .ttl_ms = wanted->ttl_ms ? wanted->ttl_ms : SANDBOX_TTL_MS,
-        .idle_ms = wanted->idle_ms,
-        .max_ms = wanted->lifetime_ms ? wanted->lifetime_ms : SANDBOX_LIFETIME_MS,
-    };
+    request.lifetime = sandbox_lifetime(wanted->ttl_ms, wanted->idle_ms, wanted->lifetime_ms);
     failed = create_run(call, &request, &lent, err);
     call_release(call, &lent);
     return failed;

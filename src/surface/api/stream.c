@@ -296,17 +296,21 @@ static const char *content_type(const struct stream_config *config)
 
 static bool begin_answer(struct stream *stream, struct http_exchange *x)
 {
-    const char *type = content_type(&stream->config);
-    struct http_header headers[] = {
-        {STR_LIT("content-type"),  str_of(type)            },
-        {STR_LIT("x-request-id"),  str_of(stream->call->id)},
-        {STR_LIT("cache-control"), STR_LIT("no-store")     },
+    const struct stream_config *config = &stream->config;
+    const struct call *call = stream->call;
+    struct http_header headers[3 + CALL_HEADERS_MAX] = {
+        {STR_LIT("content-type"),  str_of(content_type(config))},
+        {STR_LIT("x-request-id"),  str_of(call->id)            },
+        {STR_LIT("cache-control"), STR_LIT("no-store")         },
     };
     struct err err;
 
+    memcpy(headers + 3, call->extra, call->extra_n * sizeof *headers);
+
     if (stream->config.frame == FRAME_WS)
         return true;
-    return http_begin(x, 200, headers, COUNT(headers), HTTP_STREAM, &err) == 0;
+    return http_begin(x, config->status ? config->status : 200, headers, 3 + call->extra_n,
+                      config->length ? config->length : HTTP_STREAM, &err) == 0;
 }
 
 static void begin(struct http_exchange *x, void *argument)

@@ -12,3 +12,4 @@ extern const struct route routes_execs[];
 extern const struct route routes_files[];
 extern const struct route routes_receipts[];
 extern const struct route routes_tokens[];
+extern const struct route routes_snapshots[];

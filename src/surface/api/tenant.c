@@ -16,7 +16,8 @@
 #include "lib/base/limits.h"
 
 #define RULES_MAX 64 /* different policies a tenant's sandboxes live under at once */
-#define IDLE_MAX 32  /* governors that wait to be borrowed again, for one policy */
+#define SPOOL "spool"
+#define IDLE_MAX 32 /* governors that wait to be borrowed again, for one policy */
 
 /* One policy and profile, and governors that were opened with them. */
 struct rules {
@@ -119,6 +120,16 @@ void tenants_free(struct tenants *tenants)
     free(tenants);
 }
 
+/* What an earlier daemon was at when it died is nobody's any more. */
+static int empty_spool(const char *state_dir, struct err *err)
+{
+    AUTO_FD int dir_fd = open(state_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+    if (dir_fd < 0)
+        return err_os(err, "opening %s", state_dir);
+    return dir_remove(dir_fd, SPOOL, err);
+}
+
 static int make_tenant(struct tenants *tenants, const char *name, struct tenant **out,
                        struct err *err)
 {
@@ -130,7 +141,7 @@ static int make_tenant(struct tenants *tenants, const char *name, struct tenant 
         return err_set(err, ERR_INVALID, "that is not the name of a tenant");
     if (asprintf(&state_dir, is_default ? "%s" : "%s/tenants/%s", tenants->state_dir, name) < 0)
         return err_os(err, "naming a state directory");
-    if (dir_make(state_dir, 0700, err) < 0) {
+    if (dir_make(state_dir, 0700, err) < 0 || empty_spool(state_dir, err) < 0) {
         free(state_dir);
         return -1;
     }
@@ -208,6 +219,12 @@ const char *tenant_name(const struct tenant *tenant)
 const char *tenant_state_dir(const struct tenant *tenant)
 {
     return tenant->state_dir;
+}
+
+int tenant_spool(const struct tenant *tenant, struct arena *mem, const char **out, struct err *err)
+{
+    *out = arena_printf(mem, "%s/" SPOOL, tenant->state_dir);
+    return dir_make(*out, 0700, err);
 }
 
 /* ---- rules ---- */

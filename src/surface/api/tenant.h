@@ -42,6 +42,10 @@ int tenants_each(struct tenants *tenants,
 const char *tenant_name(const struct tenant *tenant);
 const char *tenant_state_dir(const struct tenant *tenant);
 
+/* A folder in it for what is on its way in or out; empty whenever a daemon starts. */
+int tenant_spool(const struct tenant *tenant, struct arena *mem, const char **out,
+                 struct err *err) MUST_CHECK;
+
 /* The rules new sandboxes live under, copied into mem; NULL: built in, or none. */
 int tenant_rules(struct tenant *tenant, struct arena *mem, const char **policy_text,
                  const char **profile_text, struct err *err) MUST_CHECK;

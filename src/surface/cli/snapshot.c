@@ -16,27 +16,6 @@
 
 /* ---- showing ---- */
 
-static struct json *snapshot_json(struct arena *mem, const struct snapshot *snapshot)
-{
-    struct json *object = json_object(mem);
-
-    json_put_text(mem, object, "snapshot_id", snapshot->id);
-    json_put_text(mem, object, "name", snapshot->name);
-    json_put_text(mem, object, "digest", snapshot->digest);
-    json_put_text(mem, object, "sandbox_id", snapshot->sandbox_id);
-    json_put_text(mem, object, "created_at", snapshot->created_at);
-    json_put_text(mem, object, "principal", snapshot->principal);
-    json_put_text(mem, object, "image", snapshot->image);
-    json_put_text(mem, object, "image_digest", snapshot->image_digest);
-    json_put(object, "layers", view_words(mem, snapshot->names));
-    json_put(object, "stack", view_words(mem, snapshot->stack));
-    json_put_bool(mem, object, "live", snapshot->live);
-    json_put_int(mem, object, "held_us", (int64_t)snapshot->held_us);
-    json_put_int(mem, object, "bytes_copied", (int64_t)snapshot->bytes);
-    json_put_int(mem, object, "entries_copied", (int64_t)snapshot->entries);
-    return object;
-}
-
 static int open_store(struct invocation *inv, struct snapshot_store **out, struct err *err)
 {
     const char *state_dir = NULL;
@@ -57,7 +36,7 @@ int run_snapshot_list(struct invocation *inv)
     if (open_store(inv, &store, &err) < 0 || snapshot_list(store, &inv->mem, &all, &n, &err) < 0)
         return cli_error(inv, &err);
     for (size_t i = 0; i < n; i++) {
-        json_push(list, snapshot_json(&inv->mem, &all[i]));
+        json_push(list, view_snapshot(&inv->mem, &all[i]));
         if (!inv->json)
             (void)fprintf(inv->out, "%s  %s  of %s  %-16s %s\n", all[i].id, all[i].created_at,
                           all[i].sandbox_id, all[i].name,
@@ -78,7 +57,7 @@ int run_snapshot_show(struct invocation *inv)
     if (open_store(inv, &store, &err) < 0 ||
         snapshot_find(store, &inv->mem, inv->operands.v[0], &snapshot, &err) < 0)
         return cli_error(inv, &err);
-    return cli_json(inv, snapshot_json(&inv->mem, &snapshot));
+    return cli_json(inv, view_snapshot(&inv->mem, &snapshot));
 }
 
 int run_snapshot_verify(struct invocation *inv)
@@ -120,12 +99,7 @@ static int answer(struct invocation *inv, const struct run *run, struct json *ob
     const struct outcome *outcome = &run->outcome;
     bool failed = outcome->reason != REASON_NONE;
 
-    json_put_text(&inv->mem, object, "action", action_name(run->action.kind));
-    json_put_bool(&inv->mem, object, "done", !failed);
-    if (failed)
-        json_put_bytes(&inv->mem, object, "failure", str_of(outcome->failure));
-    json_put_text(&inv->mem, object, "receipt_id", run->closing.id);
-    json_put_int(&inv->mem, object, "duration_us", (int64_t)outcome->duration_us);
+    view_put_done(&inv->mem, object, run);
     if (inv->json && cli_json(inv, object) != 0)
         return cli_status(inv, ERR_OS);
     if (!inv->json)
@@ -134,21 +108,6 @@ static int answer(struct invocation *inv, const struct run *run, struct json *ob
                       outcome->snapshot.id ? outcome->snapshot.id : run->sandbox_id,
                       failed ? " failed: " : "", failed ? outcome->failure : "", run->closing.id);
     return failed ? cli_status(inv, outcome->failure_code) : 0;
-}
-
-static struct json *made_json(struct arena *mem, const struct run *run)
-{
-    const struct outcome *outcome = &run->outcome;
-    struct json *object = json_object(mem);
-
-    json_put_text(mem, object, "sandbox_id", run->sandbox_id);
-    if (outcome->snapshot.id)
-        json_put_text(mem, object, "snapshot_id", outcome->snapshot.id);
-    json_put_bool(mem, object, "live", outcome->snapshot.live);
-    json_put_int(mem, object, "held_us", (int64_t)outcome->snapshot.held_us);
-    json_put_int(mem, object, "bytes_copied", (int64_t)outcome->moved.bytes);
-    json_put_int(mem, object, "entries_copied", (int64_t)outcome->moved.entries);
-    return object;
 }
 
 /* What there is to tell besides the run's own outcome. */
@@ -217,7 +176,7 @@ static struct json *tell_made(struct invocation *inv, const struct run *run,
                               const struct made *made)
 {
     (void)made;
-    return made_json(&inv->mem, run);
+    return view_snapshot_made(&inv->mem, run);
 }
 
 static int ask_name(struct invocation *inv, const char *operand, struct request *request,

@@ -121,17 +121,23 @@ struct json *view_detached(struct arena *mem, const struct run *run)
     return object;
 }
 
-struct json *view_change(struct arena *mem, const struct run *run)
+void view_put_done(struct arena *mem, struct json *object, const struct run *run)
 {
-    struct json *object = json_object(mem);
     bool failed = run->outcome.reason != REASON_NONE;
 
-    json_put_text(mem, object, "sandbox_id", run->sandbox_id);
     json_put_text(mem, object, "action", action_name(run->action.kind));
     json_put_bool(mem, object, "done", !failed);
     if (failed)
         json_put_bytes(mem, object, "failure", str_of(run->outcome.failure));
     json_put_text(mem, object, "receipt_id", run->closing.id);
     json_put_int(mem, object, "duration_us", (int64_t)run->outcome.duration_us);
+}
+
+struct json *view_change(struct arena *mem, const struct run *run)
+{
+    struct json *object = json_object(mem);
+
+    json_put_text(mem, object, "sandbox_id", run->sandbox_id);
+    view_put_done(mem, object, run);
     return object;
 }

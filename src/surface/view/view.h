@@ -19,6 +19,7 @@ struct kept_state;
 struct record_check;
 struct record_report;
 struct run;
+struct snapshot;
 struct token;
 
 /* {"error":{"message","type","code","reason_code","details"}}; details may be NULL. */
@@ -44,6 +45,12 @@ const char *view_expiry(struct arena *mem, uint64_t left_ms);
 /* "2026-11-15T20:59:01Z"; "" for 0. */
 const char *view_moment(struct arena *mem, int64_t seconds);
 struct json *view_words(struct arena *mem, struct words words);
+
+struct json *view_snapshot(struct arena *mem, const struct snapshot *snapshot);
+/* What came of taking one, going back to one, or taking one in. */
+struct json *view_snapshot_made(struct arena *mem, const struct run *run);
+/* Whether it was done, and its receipt: of what has no answer of its own. */
+void view_put_done(struct arena *mem, struct json *object, const struct run *run);
 
 struct json *view_file(struct arena *mem, const struct file_entry *entry);
 struct json *view_listing(struct arena *mem, const struct file_listing *listing);
