@@ -22,6 +22,9 @@ struct record {
     struct chain_head known; /* the entry that was last read or written whole */
 };
 
+/* bell.c: after a commit. */
+void bell_ring(const char *dir);
+
 int ledger_open(const char *dir, struct store **out, struct err *err) MUST_CHECK;
 
 /* The last entry, after its hash has been recomputed: a ledger whose end was changed is not

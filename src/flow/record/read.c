@@ -101,6 +101,49 @@ int record_show(struct record *record, struct arena *mem, const char *name, cons
     return 0;
 }
 
+int record_last(struct record *record, uint64_t *out, struct err *err)
+{
+    AUTO_STATEMENT struct statement st = {0};
+    int got;
+
+    if (statement_prepare(record->store, "SELECT ifnull(max(seq), 0) FROM receipts", &st, err) < 0)
+        return -1;
+    got = statement_step(&st, err);
+    if (got < 0)
+        return -1;
+    *out = got ? (uint64_t)statement_int(&st, 0) : 0;
+    return 0;
+}
+
+int record_after(struct record *record, uint64_t seq, unsigned limit, record_line_visitor *visit,
+                 void *context, struct err *err)
+{
+    AUTO_STATEMENT struct statement st = {0};
+    AUTO_BUF struct buf line = BUF(2 * RECEIPT_TEXT_MAX);
+    int got;
+
+    if (statement_prepare(record->store,
+                          "SELECT " LEDGER_ROW " FROM receipts WHERE seq > ? ORDER BY seq LIMIT ?",
+                          &st, err) < 0)
+        return -1;
+    statement_bind_int(&st, 1, seq <= (uint64_t)SEQ_MAX ? (int64_t)seq : INT64_MAX);
+    statement_bind_int(&st, 2, (int64_t)limit);
+    while ((got = statement_step(&st, err)) == 1) {
+        AUTO_ARENA struct arena mem = ARENA(RECEIPT_MEMORY_MAX);
+        const struct json *json = NULL;
+        struct row row;
+
+        ledger_row(&st, &row);
+        buf_clear(&line);
+        if (ledger_row_json(&mem, &row, &json, err) < 0 || json_canonical(json, &line, err) < 0)
+            return -1;
+        got = visit(context, (uint64_t)row.seq, buf_str(&line), err);
+        if (got)
+            return got < 0 ? -1 : 0;
+    }
+    return got;
+}
+
 struct export
 {
     struct arena mem;

@@ -191,6 +191,7 @@ static int append(struct record *record, struct arena *mem, struct receipt *rece
     if (transaction_commit(&t, err) < 0)
         return -1;
     CRASH_POINT(closes ? "closing-committed" : "opening-committed");
+    bell_ring(record->dir);
     return 0;
 }
 

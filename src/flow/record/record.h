@@ -79,6 +79,22 @@ struct record_query {
 int record_list(struct record *record, const struct record_query *query, record_visitor *visit,
                 void *context, struct err *err) MUST_CHECK;
 
+/* The number of the last one; 0: there is none. */
+int record_last(struct record *record, uint64_t *out, struct err *err) MUST_CHECK;
+/* Those behind a number, oldest first, at most so many. Each as the line an export has, without its
+ * end. The visitor answers 1 to stop. Nothing is locked once it returns. */
+typedef int record_line_visitor(void *context, uint64_t seq, struct str line, struct err *err);
+int record_after(struct record *record, uint64_t seq, unsigned limit, record_line_visitor *visit,
+                 void *context, struct err *err) MUST_CHECK;
+
+/* Tells when something was appended to the ledger in this state directory by this process: fd is
+ * readable then (an eventfd). Other processes append as well, so look now and then. */
+struct record_bell;
+int record_bell_open(const char *state_dir, struct record_bell **out, int *fd,
+                     struct err *err) MUST_CHECK;
+void record_bell_free(struct record_bell *bell);
+AUTO_TYPE(record_bell)
+
 /* By sequence number, by receipt id or an unambiguous beginning of one. */
 int record_show(struct record *record, struct arena *mem, const char *name, const struct json **out,
                 struct err *err) MUST_CHECK;

@@ -663,6 +663,6 @@ void api_stop(struct api *api, unsigned grace_ms, void (*on_stopped)(void *conte
 {
     api->on_stopped = on_stopped;
     api->stop_context = context;
-    api->is_stopping = true;
+    __atomic_store_n(&api->is_stopping, true, __ATOMIC_RELAXED); /* other threads look, too */
     http_server_stop(api->server, grace_ms, on_server_stopped);
 }

@@ -208,6 +208,8 @@ static int read_object(struct arena *mem, const struct field *fields, const stru
             continue; /* as good as absent */
         if (read_member(mem, field, &here, member, base64, out, err) < 0)
             return -1;
+        if (field->given)
+            *(bool *)((char *)out + field->given - 1) = true;
     }
     for (const struct field *field = fields; field->kind != FIELD_END; field++) {
         struct place here = {place, field->name};

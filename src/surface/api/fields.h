@@ -36,6 +36,7 @@ struct field {
     const char *choices; /* TEXT: blank-separated, all there are; NULL: any */
     const struct field *members;
     const char *help;
+    size_t given; /* 1 + the offset of a bool that says it was there; 0: nobody asks */
 };
 
 /* Fills the struct at *out, whose members are zero before. NULL stands for an absent body, which

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The ledger of the caller's tenant: read, checked, followed. */
+/* The ledger of the caller's tenant: read, checked. */
 
 #include "surface/api/call.h"
 #include "surface/api/tables.h"
 
-#include <poll.h>
 #include <string.h>
 #include <unistd.h>
 

@@ -13,6 +13,7 @@ const struct route *const route_tables[] = {
     routes_execs,
     routes_files,
     routes_snapshots,
+    routes_tail, /* before /v1/receipts/{id} */
     routes_receipts,
     routes_tokens,
     NULL,

@@ -11,5 +11,6 @@ extern const struct route routes_exec[];
 extern const struct route routes_execs[];
 extern const struct route routes_files[];
 extern const struct route routes_receipts[];
+extern const struct route routes_tail[];
 extern const struct route routes_tokens[];
 extern const struct route routes_snapshots[];

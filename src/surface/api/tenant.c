@@ -17,6 +17,7 @@
 
 #define RULES_MAX 64 /* different policies a tenant's sandboxes live under at once */
 #define SPOOL "spool"
+#define TAILS_MAX 32
 #define IDLE_MAX 32 /* governors that wait to be borrowed again, for one policy */
 
 /* One policy and profile, and governors that were opened with them. */
@@ -39,6 +40,7 @@ struct tenant {
     size_t rules_n;
     struct spawner *spawner;      /* NULL until something is run */
     struct govern_shared *shared; /* one ledger for all of its governors */
+    unsigned tail_n;              /* who follow it */
     struct tenant *next;
 };
 
@@ -219,6 +221,27 @@ const char *tenant_name(const struct tenant *tenant)
 const char *tenant_state_dir(const struct tenant *tenant)
 {
     return tenant->state_dir;
+}
+
+int tenant_tail_enter(struct tenant *tenant, struct err *err)
+{
+    bool has_room;
+
+    (void)pthread_mutex_lock(&tenant->lock);
+    has_room = tenant->tail_n < TAILS_MAX;
+    tenant->tail_n += has_room;
+    (void)pthread_mutex_unlock(&tenant->lock);
+    return has_room ? 0
+                    : err_set(err, ERR_LIMIT,
+                              "%d follow the receipts already; let one of them tell the others",
+                              TAILS_MAX);
+}
+
+void tenant_tail_leave(struct tenant *tenant)
+{
+    (void)pthread_mutex_lock(&tenant->lock);
+    tenant->tail_n--;
+    (void)pthread_mutex_unlock(&tenant->lock);
 }
 
 int tenant_spool(const struct tenant *tenant, struct arena *mem, const char **out, struct err *err)

@@ -42,6 +42,10 @@ int tenants_each(struct tenants *tenants,
 const char *tenant_name(const struct tenant *tenant);
 const char *tenant_state_dir(const struct tenant *tenant);
 
+/* One more that follows its ledger; ERR_LIMIT: there are as many as may be. */
+int tenant_tail_enter(struct tenant *tenant, struct err *err) MUST_CHECK;
+void tenant_tail_leave(struct tenant *tenant);
+
 /* A folder in it for what is on its way in or out; empty whenever a daemon starts. */
 int tenant_spool(const struct tenant *tenant, struct arena *mem, const char **out,
                  struct err *err) MUST_CHECK;
