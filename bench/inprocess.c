@@ -418,7 +418,7 @@ static void open_all(const char *where)
     if (spawner_open(&bench.spawner, &err) < 0)
         give_up("starting a spawner", err.text);
     execute_use(bench.execute, bench.spawner);
-    bench.shared = govern_shared_new(bench.dir);
+    bench.shared = govern_shared_new(bench.dir, NULL);
     bench.govern = open_govern(NULL, false);
     bench.govern_spawner = open_govern(bench.spawner, false);
     bench.govern_deaf = open_govern(bench.spawner, true);

@@ -19,6 +19,7 @@ struct govern_shared {
     struct record *record; /* NULL until there is something to record */
     struct plan_memory *plans;
     struct offer_memory *offers;
+    struct freezer *freezer;
 };
 
 struct govern {
@@ -41,9 +42,22 @@ extern const struct words govern_no_command;
 
 /* Opens the ledger, if it is not open yet. */
 int govern_ready(struct govern *govern, struct err *err) MUST_CHECK;
+/* Refuses the run if new effects of its principal are frozen. */
+bool govern_is_frozen(struct govern *govern, struct run *run);
 /* The intent of an action that makes no sandbox and that no rule is about: claimed, so that
- * somebody tells its end if we cannot, and durable. */
+ * somebody tells its end if we cannot, and durable. ERR_FROZEN: refused, which is recorded. */
 int govern_intend(struct govern *govern, struct run *run, struct err *err) MUST_CHECK;
+/* An action that is neither about a sandbox nor about an image: who may come in, who must stop,
+ * what a person confirmed. A failure has its receipt, too, and is the caller's to tell. */
+struct deed {
+    struct govern *govern;
+    struct run *run;
+    uint64_t began_us;
+};
+int deed_begin(struct deed *deed, struct govern *govern, const struct request *request,
+               enum action_kind kind, struct run *run, struct err *err) MUST_CHECK;
+/* REASON_NONE: it is done. Otherwise it failed as *err says, and -1 comes back with that. */
+int deed_end(struct deed *deed, enum reason failure, struct err *err) MUST_CHECK;
 /* Steps 2 and 3: the verdict, and the plan if it is ALLOW. */
 void govern_judge(struct govern *govern, struct run *run);
 /* Step 5: any difference between the parked sandbox and its plan is a denial. */

@@ -17,6 +17,7 @@
 #include "flow/decide/decide.h"
 #include "flow/equip/equip.h"
 #include "flow/record/record.h"
+#include "lib/access/freeze.h"
 #include "lib/base/clock.h"
 #include "lib/base/limits.h"
 #include "lib/base/memory.h"
@@ -28,7 +29,7 @@ const struct words govern_no_command = {
       1
 };
 
-struct govern_shared *govern_shared_new(const char *state_dir)
+struct govern_shared *govern_shared_new(const char *state_dir, const char *root_dir)
 {
     struct govern_shared *shared = xcalloc(1, sizeof *shared);
 
@@ -36,6 +37,7 @@ struct govern_shared *govern_shared_new(const char *state_dir)
     shared->state_dir = xstrdup(state_dir);
     shared->plans = plan_memory_new();
     shared->offers = offer_memory_new();
+    shared->freezer = freezer_new(root_dir ? root_dir : state_dir);
     return shared;
 }
 
@@ -46,6 +48,7 @@ void govern_shared_free(struct govern_shared *shared)
     record_free(shared->record);
     plan_memory_free(shared->plans);
     offer_memory_free(shared->offers);
+    freezer_free(shared->freezer);
     (void)pthread_mutex_destroy(&shared->lock);
     free(shared->state_dir);
     free(shared);
@@ -126,7 +129,7 @@ int govern_open(const struct govern_config *config, struct govern **out, struct 
     govern->policy = config->policy;
     govern->state_dir = xstrdup(config->state_dir);
     if (!config->shared)
-        govern->shared_owned = govern_shared_new(config->state_dir);
+        govern->shared_owned = govern_shared_new(config->state_dir, NULL);
     govern->shared = config->shared ? config->shared : govern->shared_owned;
     if (config->profile_path
             ? equip_open(config->state_dir, config->profile_path, &govern->equip, err) < 0
@@ -169,6 +172,26 @@ static void refuse_by(struct run *run, enum reason reason, const struct err *err
     };
 }
 
+bool govern_is_frozen(struct govern *govern, struct run *run)
+{
+    const struct action *action = &run->action;
+    struct frozen by;
+
+    if (action_thaws(action->kind) ||
+        !freezer_stops(govern->shared->freezer, action->tenant, action->principal, &by))
+        return false;
+    run->verdict = (struct verdict){
+        .kind = VERDICT_DENY,
+        .reason = REASON_SYSTEM_FROZEN,
+        .text = arena_printf(&run->mem, "%s is frozen%s%s: \"brig freeze --status\" tells by whom",
+                             by.principal[0] ? by.principal
+                             : by.tenant[0]  ? "the tenant"
+                                             : "everything",
+                             by.reason[0] ? ", " : "", by.reason),
+    };
+    return true;
+}
+
 /* Steps 2 and 3. */
 void govern_judge(struct govern *govern, struct run *run)
 {
@@ -176,6 +199,7 @@ void govern_judge(struct govern *govern, struct run *run)
 
     if (decide_run(govern->policy, run, &err) < 0)
         refuse_by(run, REASON_DECISION_ERROR, &err);
+    (void)govern_is_frozen(govern, run); /* stronger than any rule */
     if (is_allowed(run) && execute_offer(govern->execute, run, &err) < 0)
         refuse_by(run,
                   err.code == ERR_NOT_FOUND ? REASON_PROVIDER_UNKNOWN : REASON_PROVIDER_UNAVAILABLE,
@@ -394,9 +418,13 @@ int govern_intend(struct govern *govern, struct run *run, struct err *err)
     if (govern_ready(govern, err) < 0 || execute_claim(govern->execute, run, err) < 0)
         return -1;
     run->verdict = (struct verdict){.kind = VERDICT_ALLOW, .reason = REASON_POLICY_DEFAULT_ALLOW};
+    (void)govern_is_frozen(govern, run);
     if (record_intent(govern->record, run, err) < 0)
         return err_in(err, "not doing what cannot be recorded");
-    return 0;
+    if (is_allowed(run))
+        return 0;
+    execute_unclaim(govern->execute);
+    return err_set(err, ERR_FROZEN, "%s (receipt %s)", run->verdict.text, run->intent.id);
 }
 
 /* ---- sandboxes that stay ---- */
@@ -561,11 +589,8 @@ int govern_change(struct govern *govern, const struct request *request, struct r
 
     if (admit_change(request, run, err) < 0 ||
         execute_kept_state(govern->execute, request->sandbox, &state, err) < 0 ||
-        govern_ready(govern, err) < 0 || execute_claim(govern->execute, run, err) < 0)
+        govern_intend(govern, run, err) < 0)
         return -1;
-    run->verdict = (struct verdict){.kind = VERDICT_ALLOW, .reason = REASON_POLICY_DEFAULT_ALLOW};
-    if (record_intent(govern->record, run, err) < 0)
-        return err_in(err, "not doing what cannot be recorded");
     if (execute_change(govern->execute, run, &failure) < 0) {
         run->outcome.reason = REASON_SANDBOX_FAILED;
         run->outcome.failure = arena_text(&run->mem, str_of(failure.text));
@@ -593,6 +618,7 @@ static int intend_files(struct govern *govern, const struct request *request, st
         run->verdict = (struct verdict){.kind = VERDICT_DENY,
                                         .reason = REASON_SANDBOX_PAUSED,
                                         .text = "the sandbox is paused; resume it first"};
+    (void)govern_is_frozen(govern, run);
     if (record_intent(govern->record, run, err) < 0)
         return err_in(err, "not doing what cannot be recorded");
     return 0;

@@ -13,7 +13,9 @@ struct govern;
 /* What the governors of one process share, each in a thread of its own: the ledger, so that their
  * receipts become durable together, and what is known of this machine. */
 struct govern_shared;
-struct govern_shared *govern_shared_new(const char *state_dir);
+/* What is frozen is told by root_dir, the state directory of the daemon that serves this one; or
+ * NULL: by this one. */
+struct govern_shared *govern_shared_new(const char *state_dir, const char *root_dir);
 void govern_shared_free(struct govern_shared *shared); /* after the last of them */
 
 struct govern_config {
@@ -115,6 +117,14 @@ int govern_token_issue(struct govern *govern, const struct request *request, str
 int govern_token_revoke(struct govern *govern, const struct request *request, struct access *access,
                         const char *id, const char *tenant, struct run *run, struct token *out,
                         struct err *err) MUST_CHECK;
+
+/* From now on new effects of a principal, a tenant or everybody are refused (SYSTEM_FROZEN), or no
+ * longer; what runs goes on, and ending things stays possible. The list is that of root_dir. */
+struct frozen;
+int govern_freeze(struct govern *govern, const struct request *request, const char *root_dir,
+                  const struct frozen *entry, struct run *run, struct err *err) MUST_CHECK;
+int govern_unfreeze(struct govern *govern, const struct request *request, const char *root_dir,
+                    const struct frozen *entry, struct run *run, struct err *err) MUST_CHECK;
 
 /* ---- the pool: sandboxes built ahead, so that making one is a hand-over (decision 0014) ----
  *

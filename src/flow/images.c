@@ -11,13 +11,7 @@
 static int intend(struct govern *govern, const struct request *request, struct run *run,
                   struct err *err)
 {
-    if (admit_image(request, run, err) < 0 || govern_ready(govern, err) < 0 ||
-        execute_claim(govern->execute, run, err) < 0)
-        return -1;
-    run->verdict = (struct verdict){.kind = VERDICT_ALLOW, .reason = REASON_POLICY_DEFAULT_ALLOW};
-    if (record_intent(govern->record, run, err) < 0)
-        return err_in(err, "not doing what cannot be recorded");
-    return 0;
+    return admit_image(request, run, err) < 0 ? -1 : govern_intend(govern, run, err);
 }
 
 static void tell_failure(struct run *run, const struct err *failure)

@@ -105,10 +105,18 @@ const char *action_name(enum action_kind kind)
         [ACTION_IMAGE_EXPORT] = "image-export",
         [ACTION_TOKEN_CREATE] = "token-create",
         [ACTION_TOKEN_REVOKE] = "token-revoke",
+        [ACTION_FREEZE] = "freeze",
+        [ACTION_UNFREEZE] = "unfreeze",
         [ACTION_PREPARE] = "prepare",
     };
 
     return names[kind];
+}
+
+bool action_thaws(enum action_kind kind)
+{
+    return kind == ACTION_PAUSE || kind == ACTION_DESTROY || kind == ACTION_TOKEN_REVOKE ||
+           kind == ACTION_FREEZE || kind == ACTION_UNFREEZE;
 }
 
 bool action_keeps(enum action_kind kind)

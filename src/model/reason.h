@@ -14,6 +14,7 @@
     X(POLICY_NOT_ENFORCEABLE, "POLICY_NOT_ENFORCEABLE",                                            \
       "the policy asks for a control that cannot be enforced here")                                \
     X(DECISION_ERROR, "DECISION_ERROR", "no verdict could be reached")                             \
+    X(SYSTEM_FROZEN, "SYSTEM_FROZEN", "new effects are frozen")                                    \
     X(REQUEST_INVALID, "REQUEST_INVALID", "the request is not well-formed")                        \
     X(PROVIDER_UNKNOWN, "PROVIDER_UNKNOWN", "there is no such provider")                           \
     X(PROVIDER_UNAVAILABLE, "PROVIDER_UNAVAILABLE", "the provider cannot be used here")            \
@@ -52,6 +53,7 @@
     X(IMAGE_REFUSED, "IMAGE_REFUSED",                                                              \
       "the image is not what was asked for, or the way to it is not allowed")                      \
     X(TOKEN_FAILED, "TOKEN_FAILED", "a token could not be made or revoked")                        \
+    X(FREEZE_FAILED, "FREEZE_FAILED", "it could not be frozen or unfrozen")                        \
     X(FILE_FAILED, "FILE_FAILED", "a file could not be read or changed")                           \
     X(PORT_FAILED, "PORT_FAILED", "a port could not be opened")                                    \
     X(RUN_ABANDONED, "RUN_ABANDONED", "Brig ended before the run did")                             \

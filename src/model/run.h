@@ -74,10 +74,14 @@ enum action_kind {
     ACTION_IMAGE_EXPORT,
     ACTION_TOKEN_CREATE, /* who may knock; no sandbox is part of it */
     ACTION_TOKEN_REVOKE,
+    ACTION_FREEZE, /* whose new effects are refused; no sandbox is part of it */
+    ACTION_UNFREEZE,
     ACTION_PREPARE, /* a sandbox built ahead, for whoever asks for exactly it */
 };
 
 const char *action_name(enum action_kind kind);
+/* Ends something, or says who may: goes on where everything else is frozen. */
+bool action_thaws(enum action_kind kind);
 bool action_keeps(enum action_kind kind); /* makes a sandbox that stays */
 
 /* How long a kept sandbox lives; 0: no such bound. */
@@ -362,6 +366,11 @@ struct outcome {
         const char *scopes; /* "read,run" */
         int64_t expires_at; /* seconds since 1970; 0: never */
     } token;
+    struct {
+        const char *tenant;    /* that was frozen or unfrozen, "" for all; NULL: none was */
+        const char *principal; /* "": everybody of it */
+        const char *why;       /* for people, or "" */
+    } freeze;
 };
 
 /* ---- receipts of the run: filled by record ---- */

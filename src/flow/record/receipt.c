@@ -286,10 +286,22 @@ static struct json *token_json(struct arena *mem, const struct run *run)
     return json;
 }
 
+static struct json *freeze_json(struct arena *mem, const struct run *run)
+{
+    struct json *json = json_object(mem);
+
+    json_put_text(mem, json, "principal", run->outcome.freeze.principal);
+    json_put_text(mem, json, "tenant", run->outcome.freeze.tenant);
+    json_put_text(mem, json, "why", run->outcome.freeze.why);
+    return json;
+}
+
 static void put_moved(struct arena *mem, const struct run *run, struct json *outcome)
 {
     if (run->outcome.token.id)
         json_put(outcome, "token", token_json(mem, run));
+    if (run->outcome.freeze.tenant)
+        json_put(outcome, "freeze", freeze_json(mem, run));
     if (run->action.kind == ACTION_FILES)
         json_put(outcome, "files", files_json(mem, run));
     if (run->action.kind == ACTION_CREATE && run->plan.mirror_source)

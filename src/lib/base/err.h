@@ -8,6 +8,7 @@
 #define ERR_CODES(X)                                                                               \
     X(INVALID, "invalid", 400, 64)                                                                 \
     X(FORBIDDEN, "forbidden", 403, 77)                                                             \
+    X(FROZEN, "frozen", 403, 77)                                                                   \
     X(NOT_FOUND, "not_found", 404, 66)                                                             \
     X(CONFLICT, "conflict", 409, 75)                                                               \
     X(LIMIT, "limit", 429, 75)                                                                     \

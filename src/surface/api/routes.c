@@ -16,6 +16,7 @@ const struct route *const route_tables[] = {
     routes_tail, /* before /v1/receipts/{id} */
     routes_receipts,
     routes_tokens,
+    routes_freeze,
     NULL,
 };
 /* clang-format on */

@@ -13,4 +13,5 @@ extern const struct route routes_files[];
 extern const struct route routes_receipts[];
 extern const struct route routes_tail[];
 extern const struct route routes_tokens[];
+extern const struct route routes_freeze[];
 extern const struct route routes_snapshots[];

@@ -151,7 +151,7 @@ static int make_tenant(struct tenants *tenants, const char *name, struct tenant 
     tenant->all = tenants;
     tenant->name = xstrdup(name);
     tenant->state_dir = state_dir;
-    tenant->shared = govern_shared_new(state_dir);
+    tenant->shared = govern_shared_new(state_dir, tenants->state_dir);
     (void)pthread_mutex_init(&tenant->lock, NULL);
     tenant->next = tenants->first;
     tenants->first = tenant;

@@ -90,6 +90,24 @@ static const struct cli_option token_list_options[] = {
     OPTIONS_END,
 };
 
+#define OPTIONS_FROZEN                                                                             \
+    {"--principal", "NAME", VALUE_TEXT, .help = "only of this one, as receipts name them"},        \
+    {"--tenant", "NAME", VALUE_TEXT, .help = "only of this tenant (default: of every one)"}
+
+static const struct cli_option freeze_options[] = {
+    OPTIONS_FROZEN,
+    {"--reason", "TEXT", VALUE_TEXT, .help = "why, for those who are refused"},
+    {"--status", .help = "tell what is frozen, and change nothing"},
+    OPTION_JSON,
+    OPTIONS_END,
+};
+
+static const struct cli_option unfreeze_options[] = {
+    OPTIONS_FROZEN,
+    OPTION_JSON,
+    OPTIONS_END,
+};
+
 static const struct cli_option serve_options[] = {
     {"--listen", "ADDR:PORT", VALUE_TEXT, .repeatable = true,
      .help = "listen there (default: 127.0.0.1:8080); port 0 takes a free one"},
@@ -324,6 +342,26 @@ static const struct command token_revoke = {
     .run = run_token_revoke,
 };
 
+static const struct command freeze = {
+    .path = "freeze",
+    .operands = "",
+    .summary = "refuse all new effects, of everybody or of some",
+    .help = "From the next request on everything new is denied with SYSTEM_FROZEN, whatever the "
+            "policy says; a daemon of this state directory obeys at once. What runs already goes "
+            "on: \"sandbox pause\" and \"sandbox destroy\" work as before.",
+    .options = freeze_options,
+    .run = run_freeze,
+};
+
+static const struct command unfreeze = {
+    .path = "unfreeze",
+    .operands = "",
+    .summary = "take such a refusal back",
+    .help = "Takes back exactly the entry that \"freeze\" made with the same options; others stay.",
+    .options = unfreeze_options,
+    .run = run_unfreeze,
+};
+
 static const struct command doctor = {
     .path = "doctor",
     .operands = "",
@@ -422,6 +460,8 @@ const struct command *const commands[] = {
     &token_create,
     &token_list,
     &token_revoke,
+    &freeze,
+    &unfreeze,
     &doctor,
     &version,
     &completion,

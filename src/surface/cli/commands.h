@@ -76,6 +76,8 @@ int run_pool_list(struct invocation *inv);
 int run_pool_refill(struct invocation *inv);
 int run_pool_drain(struct invocation *inv);
 int run_serve(struct invocation *inv);
+int run_freeze(struct invocation *inv); /* freeze.c */
+int run_unfreeze(struct invocation *inv);
 int run_token_create(struct invocation *inv);
 int run_token_list(struct invocation *inv);
 int run_token_revoke(struct invocation *inv);

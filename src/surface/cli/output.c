@@ -17,7 +17,7 @@ int cli_status(const struct invocation *inv, enum err_code code)
 {
     if (inv->as_helm && code == ERR_INVALID)
         return EXIT_HELM_USAGE;
-    if (inv->as_helm && code == ERR_FORBIDDEN)
+    if (inv->as_helm && (code == ERR_FORBIDDEN || code == ERR_FROZEN))
         return EXIT_HELM_DENIED;
     return err_exit(code);
 }

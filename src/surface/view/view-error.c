@@ -10,6 +10,7 @@ static const char *error_type(enum err_code code)
     case ERR_INVALID:
         return "invalid_request";
     case ERR_FORBIDDEN:
+    case ERR_FROZEN:
         return "permission_denied";
     case ERR_NOT_FOUND:
         return "not_found";
@@ -27,6 +28,8 @@ static const char *error_type(enum err_code code)
 
 enum reason view_reason(enum err_code code)
 {
+    if (code == ERR_FROZEN)
+        return REASON_SYSTEM_FROZEN;
     return code == ERR_INVALID ? REASON_REQUEST_INVALID : REASON_NONE;
 }
 

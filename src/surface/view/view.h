@@ -20,6 +20,7 @@ struct record_check;
 struct record_report;
 struct run;
 struct snapshot;
+struct frozen;
 struct token;
 
 /* {"error":{"message","type","code","reason_code","details"}}; details may be NULL. */
@@ -65,3 +66,4 @@ bool view_is_good(const struct record_report *report);
 
 /* Without its words. */
 struct json *view_token(struct arena *mem, const struct token *token);
+struct json *view_frozen(struct arena *mem, const struct frozen *entry);

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* Whose new effects are refused, whatever the policy says, until somebody unfreezes them.
+ *
+ * The list is one small file (STATE/frozen.json), replaced whole. A look costs one stat(2) while it
+ * has not changed. A list that cannot be read freezes everybody: it may have named them. */
+
+#include "lib/access/access.h"
+
+#define FREEZE_REASON_BYTES 257
+#define FROZEN_MAX 1000 /* entries */
+
+struct frozen {
+    char tenant[TENANT_BYTES];       /* "": every tenant */
+    char principal[PRINCIPAL_BYTES]; /* "": everybody of it */
+    int64_t since;                   /* seconds since 1970 */
+    char by[PRINCIPAL_BYTES];
+    char reason[FREEZE_REASON_BYTES]; /* for people, or "" */
+};
+
+/* One may be used by several threads. */
+struct freezer;
+struct freezer *freezer_new(const char *state_dir);
+void freezer_free(struct freezer *freezer);
+
+/* Whether this principal's new effects are refused now; then *out says by which entry (since 0: the
+ * list cannot be read). */
+bool freezer_stops(struct freezer *freezer, const char *tenant, const char *principal,
+                   struct frozen *out);
+
+/* Adds an entry, or replaces the one of the same tenant and principal; and takes one out again
+ * (ERR_NOT_FOUND: there is none). Durable when they return. */
+int freeze_add(const char *state_dir, const struct frozen *entry, struct err *err) MUST_CHECK;
+int freeze_remove(const char *state_dir, const char *tenant, const char *principal,
+                  struct err *err) MUST_CHECK;
+/* All there are, in the order they were added. */
+int freeze_each(const char *state_dir,
+                int (*on_entry)(void *context, const struct frozen *entry, struct err *err),
+                void *context, struct err *err) MUST_CHECK;
