@@ -107,6 +107,17 @@ struct image_work {
 int govern_image(struct govern *govern, const struct request *request,
                  const struct image_work *work, struct run *run, struct err *err) MUST_CHECK;
 
+/* A question: would this be allowed? Admitted, decided and recorded like a run, and nothing more:
+ * a receipt of kind "decision", or "denial". request->kind is PROPOSE (a command) or TOOL. The
+ * receipt is run->intent, the answer run->verdict. */
+int govern_ask(struct govern *govern, const struct request *request, struct run *run,
+               struct err *err) MUST_CHECK;
+/* Something that is refused whatever the policy says: recorded as a denial with this reason. text,
+ * a sentence, must live as long as the run; bytes is the request as it came. */
+int govern_refuse(struct govern *govern, const struct request *request, struct str bytes,
+                  enum reason reason, const char *text, struct run *run,
+                  struct err *err) MUST_CHECK;
+
 /* Who may knock (lib/access). A token is issued, its words go to text (TOKEN_TEXT_BYTES); or one
  * is revoked, of a tenant or (NULL) of any. The principal of the request is whoever asks. */
 struct access;

@@ -107,6 +107,8 @@ const char *action_name(enum action_kind kind)
         [ACTION_TOKEN_REVOKE] = "token-revoke",
         [ACTION_FREEZE] = "freeze",
         [ACTION_UNFREEZE] = "unfreeze",
+        [ACTION_PROPOSE] = "propose",
+        [ACTION_TOOL] = "tool",
         [ACTION_PREPARE] = "prepare",
     };
 
@@ -122,6 +124,11 @@ bool action_thaws(enum action_kind kind)
 bool action_keeps(enum action_kind kind)
 {
     return kind == ACTION_CREATE || kind == ACTION_PREPARE;
+}
+
+bool action_is_question(enum action_kind kind)
+{
+    return kind == ACTION_PROPOSE || kind == ACTION_TOOL;
 }
 
 void run_init(struct run *run)

@@ -56,6 +56,14 @@
     X(FREEZE_FAILED, "FREEZE_FAILED", "it could not be frozen or unfrozen")                        \
     X(FILE_FAILED, "FILE_FAILED", "a file could not be read or changed")                           \
     X(PORT_FAILED, "PORT_FAILED", "a port could not be opened")                                    \
+    X(NOT_APPROVED, "NOT_APPROVED",                                                                \
+      "it is not what was approved, or the approval is used or over")                              \
+    X(APPROVAL_AMBIGUOUS, "APPROVAL_AMBIGUOUS",                                                    \
+      "two different commands that are written the same were approved: neither runs")              \
+    X(ARGS_HASH_MISMATCH, "ARGS_HASH_MISMATCH", "the arguments are not those the hash is over")    \
+    X(UPSTREAM_MISSING, "UPSTREAM_MISSING", "no upstream is configured for other models")          \
+    X(UPSTREAM_FAILED, "UPSTREAM_FAILED",                                                          \
+      "the upstream could not be asked, or gave no good answer")                                   \
     X(RUN_ABANDONED, "RUN_ABANDONED", "Brig ended before the run did")                             \
     X(MOCK, "MOCK", "the mock provider runs nothing")
 

@@ -16,7 +16,8 @@
 #include "model/offer.h"
 #include "model/reason.h"
 
-#define MODEL_HASH_BYTES 72 /* "sha256:", 64 hex digits, NUL */
+#define MODEL_HASH_BYTES 72       /* "sha256:", 64 hex digits, NUL */
+#define MODEL_SIGNATURE_BYTES 129 /* 128 hex digits, NUL */
 
 /* ---- action: filled by admit ---- */
 
@@ -76,6 +77,8 @@ enum action_kind {
     ACTION_TOKEN_REVOKE,
     ACTION_FREEZE, /* whose new effects are refused; no sandbox is part of it */
     ACTION_UNFREEZE,
+    ACTION_PROPOSE, /* a command somebody asks about, before it is run; nothing happens */
+    ACTION_TOOL,    /* a call of a tool that is not ours, likewise */
     ACTION_PREPARE, /* a sandbox built ahead, for whoever asks for exactly it */
 };
 
@@ -83,6 +86,8 @@ const char *action_name(enum action_kind kind);
 /* Ends something, or says who may: goes on where everything else is frozen. */
 bool action_thaws(enum action_kind kind);
 bool action_keeps(enum action_kind kind); /* makes a sandbox that stays */
+/* Is only judged: its receipt is a decision, and nothing follows. */
+bool action_is_question(enum action_kind kind);
 
 /* How long a kept sandbox lives; 0: no such bound. */
 struct lifetime {
@@ -110,10 +115,12 @@ struct action {
     const char *tenant;
     const char *provider;
     const char *image; /* "host"; IMAGE_…: the one it is about, or "" when it is not known yet */
-    struct words argv; /* exactly what runs */
-    struct words env;  /* "K=V", sorted, only what was asked for */
-    const char *user;  /* "USER[:GROUP]", names or numbers; NULL: not said */
-    const char *workdir; /* inside; NULL: the default */
+    struct words argv; /* exactly what runs; TOOL: the words rules see */
+    const char *tool;  /* TOOL: its name */
+    char args_hash[MODEL_HASH_BYTES]; /* TOOL: over its arguments, canonical */
+    struct words env;                 /* "K=V", sorted, only what was asked for */
+    const char *user;                 /* "USER[:GROUP]", names or numbers; NULL: not said */
+    const char *workdir;              /* inside; NULL: the default */
     const struct mount_ask *mounts;
     size_t mount_n;
     enum workspace_kind workspace;
@@ -381,6 +388,7 @@ struct receipt_ref {
     uint64_t seq;
     uint64_t lamport_clock;
     char timestamp[TIMESTAMP_BYTES];
+    char signature[MODEL_SIGNATURE_BYTES];
 };
 
 struct run {

@@ -27,6 +27,7 @@
 #include "lib/base/memory.h"
 #include "lib/http/http-server.h"
 #include "surface/api/api.h"
+#include "surface/helm/helm.h"
 
 #define LISTENERS_MAX 8
 #define HOSTS_MAX 16
@@ -53,6 +54,7 @@ struct daemon {
     uv_loop_t loop;
     uv_signal_t signals[2];
     struct api *api;
+    struct helm *helm;
     struct ssl_ctx_st *tls;
     unsigned grace_ms;
     bool is_stopping;
@@ -302,7 +304,10 @@ static int serve(struct daemon *daemon, const struct options *options, struct er
 
     if (read_text(&mem, options->policy, POLICY_TEXT_MAX, &config.policy_text, err) < 0 ||
         read_text(&mem, options->profile, PROFILE_TEXT_MAX, &config.profile_text, err) < 0 ||
-        api_open(&daemon->loop, &config, &daemon->api, err) < 0 ||
+        helm_open(&daemon->helm, err) < 0)
+        return -1;
+    helm_plug(daemon->helm);
+    if (api_open(&daemon->loop, &config, &daemon->api, err) < 0 ||
         listen_all(daemon, options, err) < 0)
         return -1;
     watch_signals(daemon);
@@ -336,6 +341,7 @@ int main(int argc, char **argv)
     if (serve(&daemon, &options, &err) < 0)
         status = fail(&err);
     api_free(daemon.api);
+    helm_free(daemon.helm);
     http_tls_free(daemon.tls);
     uv_walk(&daemon.loop, close_handle, NULL);
     (void)uv_run(&daemon.loop, UV_RUN_DEFAULT);

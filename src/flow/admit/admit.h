@@ -9,6 +9,8 @@
 #define SANDBOX_LIFETIME_MS (24ULL * 3600 * 1000)
 #define LABEL_BYTES_MAX 256 /* of a name, or a label */
 
+struct json;
+
 /* A request as some surface received it; everything borrowed. */
 struct request {
     enum action_kind kind;
@@ -46,6 +48,9 @@ struct request {
     bool sockets_none;
     bool stdin_stream;
     bool tty;
+    const char *tool; /* TOOL: which, with what, and the command its arguments hold, if they do */
+    const struct json *arguments;
+    struct words inner;
     uint64_t limits[LIMIT_COUNT]; /* 0: not asked for */
 };
 
@@ -62,6 +67,14 @@ int admit_files(const struct request *request, struct run *run, struct err *err)
 /* An image that is to come, go or be written: request->image names it, or is "" when only the
  * archive in request->path does; request->other is the file that is written. */
 int admit_image(const struct request *request, struct run *run, struct err *err) MUST_CHECK;
+
+/* A call of somebody else's tool: request->tool with request->arguments, an object. Rules see it as
+ * the words "tool:NAME" and the arguments as canonical JSON. */
+int admit_tool(const struct request *request, struct run *run, struct err *err) MUST_CHECK;
+
+/* Something that is no request we could judge, as the bytes it came in: only who asked is known. */
+int admit_malformed(const struct request *request, struct str bytes, struct run *run,
+                    struct err *err) MUST_CHECK;
 
 /* What a kept sandbox was made from, as the text that is kept with it. Of the run its id, its
  * policy's hash and its planned posture are taken. */

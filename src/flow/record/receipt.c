@@ -349,7 +349,9 @@ static void put_names(struct arena *mem, const struct run *run, struct json *jso
     json_put_text(mem, json, "effect_id", run->effect_id);
     if (is_about_image(run) && *run->action.image)
         json_put_bytes(mem, json, "image", str_of(run->action.image));
+    put_if(mem, json, "args_hash", run->action.args_hash);
     put_if(mem, json, "principal", run->action.principal);
+    put_if(mem, json, "tool", run->action.tool);
     put_if(mem, json, "provider", run->action.provider);
     put_if(mem, json, "request_hash", run->action.request_hash);
     json_put_text(mem, json, "run_id", run->id);
@@ -380,10 +382,12 @@ static void put_enforcement(struct arena *mem, const struct run *run, struct jso
     }
 }
 
-static const char *kind_of(enum verdict_kind verdict, enum receipt_role role)
+static const char *kind_of(const struct run *run, enum receipt_role role)
 {
-    if (verdict != VERDICT_ALLOW)
+    if (run->verdict.kind != VERDICT_ALLOW)
         return "denial";
+    if (action_is_question(run->action.kind))
+        return "decision";
     return role == ROLE_OPENS ? "intent" : "outcome";
 }
 
@@ -411,7 +415,7 @@ void receipt_of_run(struct arena *mem, const struct run *run, enum receipt_role 
         }
     }
     *out = (struct receipt){.role = role,
-                            .kind = kind_of(run->verdict.kind, role),
+                            .kind = kind_of(run, role),
                             .run_id = run->id,
                             .json = json,
                             .body = BUF(RECEIPT_TEXT_MAX)};

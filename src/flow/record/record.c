@@ -202,7 +202,10 @@ static void make_receipt(struct arena *mem, const struct record_entry *entry, st
 
 static void tell_run(const struct record_entry *entry, const struct receipt *receipt)
 {
-    *(entry->closing ? &entry->run->closing : &entry->run->intent) = receipt->ref;
+    struct receipt_ref *ref = entry->closing ? &entry->run->closing : &entry->run->intent;
+
+    *ref = receipt->ref;
+    hex_encode(receipt->signature.b, sizeof receipt->signature.b, ref->signature);
 }
 
 /* With the turn. */

@@ -142,17 +142,15 @@ void call_fail(struct call *call, const struct err *err)
 
 void call_deliver(struct call *call, struct http_exchange *x)
 {
-    struct http_header headers[4 + CALL_HEADERS_MAX] = {
+    struct http_header headers[4 + CALL_HEADERS_MAX + 1] = {
         {STR_LIT("content-type"),        str_of(call->type ? call->type : "application/json")},
         {STR_LIT("x-request-id"),        str_of(call->id)                                    },
         {STR_LIT("cache-control"),       STR_LIT("no-store")                                 },
         {STR_LIT("idempotent-replayed"), STR_LIT("true")                                     },
     };
-    size_t n = call->is_replay ? 4 : 3;
+    size_t n = call_headers(call, call->status >= 400, headers, call->is_replay ? 4 : 3);
     struct err err;
 
-    memcpy(headers + n, call->extra, call->extra_n * sizeof *headers);
-    n += call->extra_n;
     log_call(call, call->status);
     if (http_answer(x, call->status, headers, n, buf_str(&call->answer), &err) < 0)
         http_abort(x);
@@ -166,17 +164,21 @@ static void refuse(struct api *api, struct http_exchange *x, const struct route 
     AUTO_BUF struct buf text = BUF(64 * KIB);
     struct json *answer = view_error(&mem, err, view_reason(err->code), NULL);
     struct json *error = answer->first;
-    const struct http_header headers[] = {
-        {STR_LIT("content-type"),     STR_LIT("application/json")},
-        {STR_LIT("www-authenticate"), STR_LIT("Bearer")          },
+    struct http_header headers[3] = {
+        {STR_LIT("content-type"), STR_LIT("application/json")},
     };
     struct err ignored;
+    size_t n = 1;
 
-    if (status == 401)
+    if (status == 401) {
         json_put_text(&mem, error, "reason_code", "UNAUTHENTICATED");
+        headers[n++] = (struct http_header){STR_LIT("www-authenticate"), STR_LIT("Bearer")};
+    }
+    if (route && route->refusal[0])
+        headers[n++] = (struct http_header){str_of(route->refusal[0]), str_of(route->refusal[1])};
     counts_add(api->counts, route, status, 0);
     if (json_compact(answer, &text, &ignored) < 0 ||
-        http_answer(x, status, headers, status == 401 ? 2 : 1, buf_str(&text), &ignored) < 0)
+        http_answer(x, status, headers, n, buf_str(&text), &ignored) < 0)
         http_abort(x);
 }
 

@@ -74,9 +74,26 @@ struct request call_request(struct call *call, enum action_kind kind)
 
 void call_header(struct call *call, const char *name, const char *value)
 {
-    assert(call->extra_n < CALL_HEADERS_MAX);
-    call->extra[call->extra_n++] =
-        (struct http_header){str_of(name), arena_str(&call->mem, str_of(value))};
+    size_t i = 0;
+
+    while (i < call->extra_n && !str_is(call->extra[i].name, name))
+        i++;
+    assert(i < CALL_HEADERS_MAX);
+    call->extra[i] = (struct http_header){str_of(name), arena_str(&call->mem, str_of(value))};
+    if (i == call->extra_n)
+        call->extra_n++;
+}
+
+size_t call_headers(const struct call *call, bool refused, struct http_header *out, size_t n)
+{
+    const char *const *refusal = call->route->refusal;
+
+    for (size_t i = 0; i < call->extra_n; i++)
+        if (!refused || !refusal[0] || !str_is(call->extra[i].name, refusal[0]))
+            out[n++] = call->extra[i];
+    if (refused && refusal[0])
+        out[n++] = (struct http_header){str_of(refusal[0]), str_of(refusal[1])};
+    return n;
 }
 
 int call_answer(struct call *call, int status, const struct json *value, struct err *err)

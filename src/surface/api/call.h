@@ -17,7 +17,7 @@
 
 struct api;
 
-#define CALL_HEADERS_MAX 8
+#define CALL_HEADERS_MAX 12
 
 /* Who asks. */
 struct caller {
@@ -92,8 +92,12 @@ int call_file_failed(struct call *call, struct err *err);
 int call_send_file(struct call *call, const char *path, const char *type,
                    struct err *err) MUST_CHECK;
 
-/* One more header of the answer; before a stream is opened. The name is a literal. */
+/* One more header of the answer, before a stream is opened; name is a literal, value is copied. The
+ * same name again takes the place of the first. */
 void call_header(struct call *call, const char *name, const char *value);
+/* The headers of the answer behind those in out, which has room for CALL_HEADERS_MAX + 1 more;
+ * returns how many there are then. */
+size_t call_headers(const struct call *call, bool refused, struct http_header *out, size_t n);
 
 /* Answers with JSON. */
 int call_answer(struct call *call, int status, const struct json *value,

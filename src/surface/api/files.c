@@ -11,22 +11,16 @@
 #include "lib/base/io.h"
 #include "lib/base/limits.h"
 #include "model/run.h"
+#include "surface/api/plug.h"
 #include "surface/api/stream.h"
 #include "surface/view/view.h"
-
-struct path_query {
-    const char *path;
-    bool recursive;
-    bool parents;
-    uint64_t wait_ms;
-};
 
 /* clang-format off */
 #define OF_PATH                                                                                    \
     {"path", FIELD_TEXT, offsetof(struct path_query, path), .required = true,                      \
      .max = PATH_BYTES_MAX - 1, .help = "Inside the sandbox."}
 
-static const struct field path_query[] = {OF_PATH, {0}};
+const struct field path_query[] = {OF_PATH, {0}};
 
 static const struct field remove_query[] = {
     OF_PATH,
@@ -238,7 +232,7 @@ static int watch(struct call *call, const void *body, const void *query, struct 
     return simple(call, query, "watch", do_watch, err);
 }
 
-static int read_it(struct call *call, const void *body, const void *query, struct err *err)
+int handle_file_read(struct call *call, const void *body, const void *query, struct err *err)
 {
     struct transfer transfer = {
         .call = call, .query = query, .type = "application/octet-stream", .stream = files_cat};
@@ -247,7 +241,7 @@ static int read_it(struct call *call, const void *body, const void *query, struc
     return carry_out(&transfer, "cat", do_stream_out, err);
 }
 
-static int write_it(struct call *call, const void *body, const void *query, struct err *err)
+int handle_file_write(struct call *call, const void *body, const void *query, struct err *err)
 {
     struct transfer transfer = {.call = call, .query = query, .stream = files_write};
 
@@ -311,7 +305,7 @@ const struct route routes_files[] = {
      .name = "readFile",
      .summary = "The content of a file.",
      .answer = "Its bytes; an answer that breaks off is not complete.",
-     .handle = read_it},
+     .handle = handle_file_read},
     {.method = HTTP_PUT,
      .path = "/v1/sandboxes/{id}/files",
      .kind = ROUTE_RUN,
@@ -322,7 +316,7 @@ const struct route routes_files[] = {
      .name = "writeFile",
      .summary = "Write a file; it takes its place when it is complete.",
      .answer = "Bytes, hash and receipt.",
-     .handle = write_it},
+     .handle = handle_file_write},
     {.method = HTTP_DELETE,
      .path = "/v1/sandboxes/{id}/files",
      .kind = ROUTE_RUN,

@@ -103,12 +103,16 @@ static struct json *operation(struct arena *mem, const struct route *route)
     json_put_text(mem, object, "summary", route->summary);
     if (list->n)
         json_put(object, "parameters", list);
-    if (route->fields || route->body == BODY_STREAM || route->body == BODY_FILE) {
+    if (route->fields || route->body == BODY_JSON || route->body == BODY_STREAM ||
+        route->body == BODY_FILE) {
         struct json *body = json_object(mem);
 
         json_put(body, "content",
                  route->fields ? content(mem, "application/json", fields_schema(mem, route->fields))
-                               : content(mem, "application/octet-stream", json_object(mem)));
+                               : content(mem,
+                                         route->body == BODY_JSON ? "application/json"
+                                                                  : "application/octet-stream",
+                                         json_object(mem)));
         json_put(object, "requestBody", body);
     }
     json_put(object, "responses", answers(mem, route));

@@ -42,12 +42,19 @@ struct route {
     size_t query_size;
     const char *name; /* operationId: "createSandbox" */
     const char *summary;
-    const char *answer; /* what comes back, in a sentence */
+    const char *answer;     /* what comes back, in a sentence */
+    const char *refusal[2]; /* a header, name and value, that every refusal of it has; or NULL */
     /* 0: answered, or will be; -1: *err is the answer. body and query are the structs, or NULL. */
     int (*handle)(struct call *call, const void *body, const void *query, struct err *err);
 };
 
-extern const struct route *const route_tables[]; /* ends with NULL; each ends with handle NULL */
+#define ROUTE_TABLES_MAX 48
+extern const struct route *route_tables[]; /* ends with NULL; each ends with handle NULL */
+
+/* Adds the rows of another surface, before an API is opened. What they belong to is the owner of
+ * every call to one of them. */
+void routes_plug(const struct route *rows, void *owner);
+void *route_owner(const struct route *route);
 
 /* Every row. */
 #define route_each(route)                                                                          \

@@ -3,10 +3,11 @@
 
 #include "surface/api/tables.h"
 
+#include <assert.h>
 #include <string.h>
 
 /* clang-format off */
-const struct route *const route_tables[] = {
+const struct route *route_tables[ROUTE_TABLES_MAX + 1] = {
     routes_system,
     routes_sandboxes,
     routes_exec,
@@ -20,6 +21,28 @@ const struct route *const route_tables[] = {
     NULL,
 };
 /* clang-format on */
+
+static void *owners[ROUTE_TABLES_MAX]; /* of the table in the same place */
+
+void routes_plug(const struct route *rows, void *owner)
+{
+    size_t n = 0;
+
+    while (route_tables[n] && route_tables[n] != rows)
+        n++;
+    assert(n < ROUTE_TABLES_MAX);
+    route_tables[n] = rows;
+    owners[n] = owner;
+}
+
+void *route_owner(const struct route *route)
+{
+    for (size_t i = 0; route_tables[i]; i++)
+        for (const struct route *row = route_tables[i]; row->handle; row++)
+            if (row == route)
+                return owners[i];
+    return NULL;
+}
 
 const char *http_method_name(enum http_method method)
 {

@@ -9,6 +9,7 @@
 
 #include "lib/base/limits.h"
 #include "model/run.h"
+#include "surface/api/plug.h"
 #include "surface/api/sandbox-body.h"
 #include "surface/view/view.h"
 
@@ -250,7 +251,7 @@ static int resume_it(struct call *call, const void *body, const void *query, str
     return change(call, ACTION_RESUME, 0, err);
 }
 
-static int destroy(struct call *call, const void *body, const void *query, struct err *err)
+int handle_sandbox_destroy(struct call *call, const void *body, const void *query, struct err *err)
 {
     (void)body;
     (void)query;
@@ -314,7 +315,7 @@ const struct route routes_sandboxes[] = {
      .name = "destroySandbox",
      .summary = "End a sandbox and everything in it.",
      .answer = "The receipt.",
-     .handle = destroy},
+     .handle = handle_sandbox_destroy},
     {.method = HTTP_POST,
      .path = "/v1/sandboxes/{id}/pause",
      .kind = ROUTE_RUN,

@@ -298,18 +298,17 @@ static bool begin_answer(struct stream *stream, struct http_exchange *x)
 {
     const struct stream_config *config = &stream->config;
     const struct call *call = stream->call;
-    struct http_header headers[3 + CALL_HEADERS_MAX] = {
+    struct http_header headers[3 + CALL_HEADERS_MAX + 1] = {
         {STR_LIT("content-type"),  str_of(content_type(config))},
         {STR_LIT("x-request-id"),  str_of(call->id)            },
         {STR_LIT("cache-control"), STR_LIT("no-store")         },
     };
+    size_t n = call_headers(call, config->status >= 400, headers, 3);
     struct err err;
-
-    memcpy(headers + 3, call->extra, call->extra_n * sizeof *headers);
 
     if (stream->config.frame == FRAME_WS)
         return true;
-    return http_begin(x, config->status ? config->status : 200, headers, 3 + call->extra_n,
+    return http_begin(x, config->status ? config->status : 200, headers, n,
                       config->length ? config->length : HTTP_STREAM, &err) == 0;
 }
 

@@ -3,6 +3,7 @@
 /* Health, version, counters, and the description of the API. */
 
 #include "surface/api/api-private.h"
+#include "surface/api/plug.h"
 #include "surface/api/tables.h"
 
 #include "lib/base/limits.h"
@@ -23,6 +24,11 @@ static int version(struct call *call, const void *body, const void *query, struc
     json_put_text(&call->mem, object, "name", "brig");
     json_put_text(&call->mem, object, "version", call->api->version);
     return call_answer(call, 200, object, err);
+}
+
+const char *call_version(const struct call *call)
+{
+    return call->api->version;
 }
 
 static int whoami(struct call *call, const void *body, const void *query, struct err *err)

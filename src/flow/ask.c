@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Questions: what somebody else is about to do, judged and recorded as if we did it. */
+
+#include "flow/govern-parts.h"
+
+#include "flow/decide/decide.h"
+#include "flow/record/record.h"
+
+static void decide(struct govern *govern, struct run *run)
+{
+    struct err err;
+
+    if (decide_run(govern->policy, run, &err) == 0)
+        return;
+    run->verdict = (struct verdict){.kind = VERDICT_DENY,
+                                    .reason = REASON_DECISION_ERROR,
+                                    .text = arena_text(&run->mem, str_of(err.text))};
+}
+
+/* A tool that runs commands carries one, as a shell does: both are judged, the stricter holds. */
+static void decide_inner(struct govern *govern, struct words inner, struct run *run)
+{
+    const struct words words = run->action.argv;
+    const struct verdict own = run->verdict;
+
+    if (inner.n == 0)
+        return;
+    run->action.argv = inner;
+    decide(govern, run);
+    run->action.argv = words;
+    if (own.kind <= run->verdict.kind)
+        run->verdict = own;
+}
+
+static int record(struct govern *govern, struct run *run, struct err *err)
+{
+    if (govern_ready(govern, err) < 0 || record_intent(govern->record, run, err) < 0)
+        return err_in(err, "not answering what cannot be recorded");
+    return 0;
+}
+
+int govern_ask(struct govern *govern, const struct request *request, struct run *run,
+               struct err *err)
+{
+    bool is_tool = request->kind == ACTION_TOOL;
+
+    if ((is_tool ? admit_tool(request, run, err) : admit_run(request, run, err)) < 0)
+        return -1;
+    decide(govern, run);
+    decide_inner(govern, request->inner, run);
+    (void)govern_is_frozen(govern, run); /* then that is the verdict */
+    return record(govern, run, err);
+}
+
+int govern_refuse(struct govern *govern, const struct request *request, struct str bytes,
+                  enum reason reason, const char *text, struct run *run, struct err *err)
+{
+    if (admit_malformed(request, bytes, run, err) < 0)
+        return -1;
+    run->verdict = (struct verdict){.kind = VERDICT_DENY, .reason = reason, .text = text};
+    return record(govern, run, err);
+}

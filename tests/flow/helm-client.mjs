@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: Apache-2.0
+// Plays HELM's clients against a daemon, in the exact shape they speak: the TypeScript SDK, the
+// Mastra adapter, and the Python adapters. Usage: node helm-client.mjs URL TOKEN SCENARIO
+import assert from 'node:assert/strict';
+import { createHash } from 'node:crypto';
+
+const [url, token, scenario] = process.argv.slice(2);
+const auth = { 'Content-Type': 'application/json', Authorization: `Bearer ${token}` };
+export const sha256 = (bytes) => 'sha256:' + createHash('sha256').update(bytes).digest('hex');
+
+export const HEADERS = ['Receipt-ID', 'Status', 'Output-Hash', 'Lamport-Clock', 'Reason-Code', 'Decision-ID', 'ProofGraph-Node', 'Signature', 'Tool-Calls'];
+
+export async function send(method, path, body, headers = auth) {
+    const response = await fetch(url + path, { method, headers, body: body === undefined || typeof body === 'string' || body instanceof Uint8Array || body instanceof FormData ? body : JSON.stringify(body) });
+    const bytes = Buffer.from(await response.arrayBuffer());
+    const governance = Object.fromEntries(HEADERS.map((name) => [name, response.headers.get('X-Helm-' + name)]));
+    let json = null;
+    try {
+        json = JSON.parse(bytes.toString());
+    } catch {}
+    return { status: response.status, type: response.headers.get('content-type'), headers: response.headers, governance, bytes, json };
+}
+
+export function chat(content, more = {}) {
+    return send('POST', '/v1/chat/completions', {
+        model: 'helm-governance',
+        messages: [{ role: 'user', content: typeof content === 'string' ? content : JSON.stringify(content) }],
+        tools: [{ type: 'function', function: { name: 'sandbox_exec', description: 'x', parameters: { type: 'object', properties: { command: { type: 'array', items: { type: 'string' } } } } } }],
+        ...more,
+    });
+}
+
+export const execIntent = (sandbox_id, command, env) => chat({ type: 'sandbox_exec_intent', provider: 'daytona', sandbox_id, command, env });
+export const toolIntent = (tool, args) => chat({ type: 'tool_call_intent', tool, arguments: args });
+
+// What the adapters take for a yes.
+export function isAllowed(answer) {
+    if (answer.status < 200 || answer.status > 299) return false;
+    if (['DENIED', 'PEP_VALIDATION_FAILED'].includes(answer.governance.Status)) return false;
+    const choice = answer.json.choices[0];
+    return choice.finish_reason !== 'stop' && (choice.message.tool_calls ?? []).length > 0;
+}
+
+function checkHeaders(answer, status) {
+    for (const name of HEADERS) assert.ok(answer.governance[name], `X-Helm-${name} is missing`);
+    assert.equal(answer.governance.Status, status);
+    assert.equal(answer.governance['Output-Hash'], sha256(answer.bytes));
+    assert.match(answer.governance['Lamport-Clock'], /^[1-9][0-9]*$/);
+    assert.match(answer.governance.Signature, /^[0-9a-f]{128}$/);
+    assert.match(answer.governance['ProofGraph-Node'], /^sha256:[0-9a-f]{64}$/);
+}
+
+function checkRefused(answer, status, reason) {
+    assert.equal(answer.status, status, answer.bytes.toString());
+    assert.equal(answer.governance.Status, 'DENIED');
+    assert.ok(answer.json.error.message && answer.json.error.type && answer.json.error.code);
+    if (reason) assert.equal(answer.json.error.reason_code, reason);
+}
+
+const create = async () => (await send('POST', '/sandbox', { language: 'python3', timeout: 30 })).json.sandboxId;
+const execute = (id, command, more = {}) => send('POST', `/sandbox/${id}/process/execute`, { command, timeout: 30, ...more });
+const receipt = async (id) => (await send('GET', `/v1/receipts/${id}`)).json;
+
+const scenarios = {
+    // ---- questions ----
+    async allowed() {
+        const answer = await toolIntent('send_mail', { to: 'a@b', n: 1 });
+        assert.equal(answer.status, 200);
+        checkHeaders(answer, 'APPROVED');
+        assert.ok(isAllowed(answer));
+        assert.equal(answer.governance['Reason-Code'], 'ALLOW');
+        assert.equal(answer.governance['Tool-Calls'], '1');
+        assert.equal(answer.json.object, 'chat.completion');
+        const [choice] = answer.json.choices;
+        assert.equal(choice.finish_reason, 'tool_calls');
+        assert.equal(choice.message.tool_calls[0].function.name, 'send_mail');
+        assert.deepEqual(JSON.parse(choice.message.tool_calls[0].function.arguments), { to: 'a@b', n: 1 });
+        const kept = await receipt(answer.governance['Receipt-ID']);
+        assert.equal(kept.kind, 'decision');
+        assert.equal(kept.tool, 'send_mail');
+        assert.equal(kept.args_hash, sha256('{"n":1,"to":"a@b"}'));
+        assert.equal(kept.hash, answer.governance['ProofGraph-Node']);
+        assert.equal(kept.signature, answer.governance.Signature);
+        assert.equal(kept.decision_id, answer.governance['Decision-ID']);
+        const text = await chat(JSON.stringify({ type: 'tool_call_intent', tool: 't', arguments: '{"a":[1]}' }));
+        assert.ok(isAllowed(text));
+        const parts = await send('POST', '/v1/chat/completions', { model: 'helm-governance', messages: [{ role: 'user', content: [{ type: 'text', text: '{"type":"tool_call_intent","tool":"t","arguments":{}}' }] }] });
+        assert.ok(isAllowed(parts));
+        const elsewhere = await execIntent('not-ours', ['echo', 'hi']);
+        assert.ok(isAllowed(elsewhere));
+        assert.deepEqual(JSON.parse(elsewhere.json.choices[0].message.tool_calls[0].function.arguments), { command: ['echo', 'hi'] });
+    },
+
+    async denied() {
+        for (const answer of [await toolIntent('delete_all', { x: 1 }), await toolIntent('shell', { command: ['rm', '-rf', '/'] }), await execIntent('x', ['rm', 'a'])]) {
+            assert.equal(answer.status, 200);
+            checkHeaders(answer, 'DENIED');
+            assert.ok(!isAllowed(answer));
+            assert.equal(answer.json.choices[0].finish_reason, 'stop');
+            assert.equal(answer.json.choices[0].message.tool_calls, undefined);
+            assert.match(answer.json.choices[0].message.content, /Denied/);
+            assert.equal(answer.governance['Reason-Code'], 'DENY_POLICY_VIOLATION');
+            assert.equal(answer.governance['Tool-Calls'], '0');
+            assert.equal((await receipt(answer.governance['Receipt-ID'])).kind, 'denial');
+        }
+        // What a shell would make of a text cannot be seen, so a person would have to say.
+        for (const args of [{ command: ['git', 'push'] }, { cmd: 'echo x; rm -rf /' }]) {
+            const ask = await toolIntent('shell', args);
+            checkHeaders(ask, 'DENIED');
+            assert.ok(!isAllowed(ask));
+            assert.equal(ask.governance['Reason-Code'], 'DENY_APPROVAL_REQUIRED');
+        }
+    },
+
+    async frozen() {
+        const answer = await toolIntent('search', {});
+        checkHeaders(answer, 'DENIED');
+        assert.ok(!isAllowed(answer));
+        assert.equal((await receipt(answer.governance['Receipt-ID'])).reason_code, 'SYSTEM_FROZEN');
+    },
+
+    async malformed() {
+        const good = { type: 'tool_call_intent', tool: 't', arguments: {} };
+        const cases = [
+            'not json',
+            '{"type":"tool_call_intent"',
+            '[]',
+            '{}',
+            { ...good, type: 'other' },
+            { ...good, extra: 1 },
+            { ...good, arguments: 'no' },
+            { ...good, arguments: [] },
+            { ...good, tool: '' },
+            { ...good, tool: 'a b' },
+            '{"type":"tool_call_intent","tool":"a","tool":"b","arguments":{}}',
+            { type: 'sandbox_exec_intent', sandbox_id: 'x', command: [] },
+            { type: 'sandbox_exec_intent', sandbox_id: 'x', command: 'ls' },
+            { type: 'sandbox_exec_intent', sandbox_id: 'x', command: ['ls', 1] },
+            { type: 'sandbox_exec_intent', sandbox_id: 'x', command: ['a\u0000b'] },
+            { type: 'sandbox_exec_intent', sandbox_id: 'x', command: ['ls'], env: { 'A=B': '1' } },
+            { type: 'sandbox_exec_intent', command: ['ls'] },
+        ];
+        for (const content of cases) {
+            const answer = await chat(content);
+            checkRefused(answer, 400, 'DENY_SCHEMA_MISMATCH');
+            checkHeaders(answer, 'DENIED');
+            const kept = await receipt(answer.governance['Receipt-ID']);
+            assert.equal(kept.kind, 'denial');
+            assert.equal(kept.reason_code, 'REQUEST_INVALID');
+        }
+        const two = { model: 'helm-governance', messages: [{ role: 'user', content: JSON.stringify(good) }, { role: 'user', content: JSON.stringify(good) }] };
+        for (const body of ['{', '[]', '{}', JSON.stringify(two), JSON.stringify({ model: 'helm-governance', messages: [{ role: 'assistant', content: JSON.stringify(good) }] }), JSON.stringify({ ...two, messages: two.messages.slice(1), stream: true })]) {
+            const answer = await send('POST', '/v1/chat/completions', body);
+            checkRefused(answer, 400, 'DENY_SCHEMA_MISMATCH');
+            assert.ok(answer.governance['Receipt-ID']);
+        }
+        checkRefused(await send('POST', '/v1/chat/completions', '{}', { Authorization: 'Bearer wrong' }), 401);
+        checkRefused(await chat('x', { model: 'gpt-other' }), 503, 'UPSTREAM_MISSING');
+    },
+
+    // ---- tools ----
+    async evaluate() {
+        const ask = (tool_name, args, args_hash = sha256(JSON.stringify(args)), more = {}) => send('POST', '/v1/tools/evaluate', { tool_name, arguments: args, principal: 'agent', args_hash, ...more });
+        const yes = await ask('search', { a: 1, b: 'x' }, undefined, { metadata: { run: 1 } });
+        assert.deepEqual(yes.json, { verdict: 'ALLOW', reason_code: 'ALLOW' });
+        checkHeaders(yes, 'APPROVED');
+        // As Python writes it: sorted, escaped, numbers as they are.
+        const python = await send('POST', '/v1/tools/evaluate', `{"tool_name":"t","arguments":{"z":1.0,"\\u00e9":"\\ud83d\\ude00\\n"},"principal":"p","args_hash":"${sha256('{"z":1.0,"\\u00e9":"\\ud83d\\ude00\\n"}')}"}`);
+        assert.equal(python.json.verdict, 'ALLOW');
+        const no = await ask('delete_all', {});
+        assert.deepEqual(no.json, { verdict: 'DENY', reason_code: 'DENY_POLICY_VIOLATION' });
+        checkHeaders(no, 'DENIED');
+        const other = await ask('search', { a: 2 }, sha256('{"a":1}'));
+        assert.deepEqual(other.json, { verdict: 'DENY', reason_code: 'DENY_SCHEMA_MISMATCH' });
+        assert.equal((await receipt(other.governance['Receipt-ID'])).reason_code, 'ARGS_HASH_MISMATCH');
+        for (const body of [{}, { tool_name: 't', arguments: {} }, { tool_name: 't', arguments: [], args_hash: sha256('[]') }, { tool_name: 't', arguments: {}, args_hash: sha256('{}'), surprise: 1 }]) {
+            const answer = await send('POST', '/v1/tools/evaluate', body);
+            assert.equal(answer.status, 400);
+            assert.equal(answer.governance.Status, 'DENIED');
+        }
+    },
+
+    // ---- the Mastra adapter ----
+    async mastra() {
+        const id = await create();
+        assert.ok(id);
+        const path = encodeURIComponent('/sandbox/tmp/a b.txt');
+        const bytes = new Uint8Array([0, 255, 10, 65]);
+        assert.equal((await send('PUT', `/sandbox/${id}/filesystem?path=${path}`, bytes)).status, 200);
+        assert.deepEqual((await send('GET', `/sandbox/${id}/filesystem?path=${path}`)).bytes, Buffer.from(bytes));
+        assert.equal((await send('GET', `/sandbox/${id}/filesystem?path=%2Fnowhere`)).status, 404);
+
+        // What an agent may write as one argument stays one argument.
+        const argv = ['printf', '%s|', 'a; echo INJECTED', '$(id)', "it's", ''];
+        const approved = await execIntent(id, argv);
+        assert.ok(isAllowed(approved));
+        const ran = await execute(id, argv.join(' '));
+        assert.equal(ran.status, 200);
+        assert.deepEqual(Object.keys(ran.json), ['output', 'errors', 'exitCode', 'timedOut', 'durationMs']);
+        assert.equal(ran.json.output, "a; echo INJECTED|$(id)|it's||");
+        assert.equal(ran.json.exitCode, 0);
+        assert.equal(ran.json.timedOut, false);
+        assert.equal(ran.governance.Status, 'APPROVED');
+
+        // Once.
+        const again = await execute(id, argv.join(' '));
+        checkRefused(again, 403, 'DENY_APPROVAL_REQUIRED');
+        assert.equal((await receipt(again.governance['Receipt-ID'])).reason_code, 'NOT_APPROVED');
+        // Never asked about.
+        checkRefused(await execute(id, 'id'), 403, 'DENY_APPROVAL_REQUIRED');
+        checkRefused(await execute(id, "sh -c 'id'"), 403);
+
+        // Exit codes, standard error, bytes that are no text, time.
+        await execIntent(id, ['sh', '-c', 'printf "\\377ok"; echo bad >&2; exit 3']);
+        const odd = await execute(id, 'sh -c printf "\\377ok"; echo bad >&2; exit 3');
+        assert.equal(odd.json.exitCode, 3);
+        assert.equal(odd.json.output, '\ufffdok');
+        assert.equal(odd.json.errors, 'bad\n');
+        await execIntent(id, ['sleep', '60']);
+        const late = await execute(id, 'sleep 60', { timeout: 1 });
+        assert.equal(late.json.timedOut, true);
+
+        assert.equal((await send('DELETE', `/sandbox/${id}`)).status, 200);
+        assert.equal((await execute(id, 'id')).status, 404);
+    },
+
+    async bound() {
+        const id = await create();
+        // The environment is part of what was approved, in any order.
+        assert.ok(isAllowed(await execIntent(id, ['env'], { B: '2', A: '1' })));
+        checkRefused(await execute(id, 'env'), 403);
+        checkRefused(await execute(id, 'env', { env: { A: '1', B: '3' } }), 403);
+        checkRefused(await execute(id, 'env', { env: { A: '1', B: '2' }, cwd: '/usr' }), 403);
+        const ran = await execute(id, 'env', { env: { A: '1', B: '2' } });
+        assert.match(ran.json.output, /^A=1$/m);
+        assert.match(ran.json.output, /^B=2$/m);
+        // A working directory and a time that the question named must be the same.
+        const where = { type: 'sandbox_exec_intent', sandbox_id: id, command: ['pwd'], cwd: '/usr', timeout: 5 };
+        assert.ok(isAllowed(await chat(where)));
+        checkRefused(await execute(id, 'pwd', { timeout: 5 }), 403);
+        checkRefused(await execute(id, 'pwd', { cwd: '/', timeout: 5 }), 403);
+        checkRefused(await execute(id, 'pwd', { cwd: '/usr', timeout: 6 }), 403);
+        assert.equal((await execute(id, 'pwd', { cwd: '/usr', timeout: 5 })).json.output, '/usr\n');
+
+        // Two vectors that read the same: neither runs.
+        assert.ok(isAllowed(await execIntent(id, ['echo', 'a b'])));
+        const second = await execIntent(id, ['echo', 'a', 'b']);
+        checkRefused(second, 403);
+        assert.equal((await receipt(second.governance['Receipt-ID'])).reason_code, 'APPROVAL_AMBIGUOUS');
+        const neither = await execute(id, 'echo a b');
+        checkRefused(neither, 403);
+        assert.equal((await receipt(neither.governance['Receipt-ID'])).reason_code, 'APPROVAL_AMBIGUOUS');
+        checkRefused(await execute(id, 'echo a b'), 403);
+        // The same vector twice is two uses.
+        await execIntent(id, ['echo', 'twice']);
+        await execIntent(id, ['echo', 'twice']);
+        assert.equal((await execute(id, 'echo twice')).json.output, 'twice\n');
+        assert.equal((await execute(id, 'echo twice')).json.output, 'twice\n');
+        checkRefused(await execute(id, 'echo twice'), 403);
+
+        // What was approved for one sandbox does not run in another.
+        const other = await create();
+        await execIntent(id, ['id']);
+        checkRefused(await execute(other, 'id'), 403);
+        // There is an end to what may wait.
+        let last;
+        for (let i = 0; i < 65; i++) last = await execIntent(other, ['echo', `${i}`]);
+        assert.equal(last.status, 429);
+        assert.equal(last.governance.Status, 'DENIED');
+        await send('DELETE', `/sandbox/${id}`);
+        await send('DELETE', `/sandbox/${other}`);
+    },
+};
+
+if (scenarios[scenario]) await scenarios[scenario]();
+else if (scenario) throw new Error(`no scenario ${scenario}`);
