@@ -59,6 +59,7 @@ struct call {
     struct json *details;  /* of a failure, or NULL */
     bool is_replay;        /* it was given before, to the same request */
     bool failed;           /* a stream that has begun must not look complete */
+    bool told;             /* that it failed was the stream's last event */
     struct stream *stream; /* answered in pieces; see stream.h */
 
     /* of the loop */

@@ -239,7 +239,7 @@ static void end_if_ended(struct stream *stream)
     if (stream->is_gone || !x || !has_ended(stream))
         return;
     stream->is_gone = true;
-    if (stream->config.frame == FRAME_RAW && stream->call->failed) {
+    if (stream->config.frame == FRAME_RAW && stream->call->failed && !stream->call->told) {
         http_abort(x);
         return;
     }

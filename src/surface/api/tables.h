@@ -11,6 +11,7 @@ extern const struct route routes_exec[];
 extern const struct route routes_execs[];
 extern const struct route routes_files[];
 extern const struct route routes_receipts[];
+extern const struct route routes_images[];
 extern const struct route routes_tail[];
 extern const struct route routes_tokens[];
 extern const struct route routes_freeze[];

@@ -83,55 +83,6 @@ static void progress_end(const struct progress_line *line)
 
 /* ---- showing ---- */
 
-static uint64_t image_bytes(const struct image *image)
-{
-    uint64_t sum = 0;
-
-    for (size_t i = 0; i < image->layer_n; i++)
-        sum += image->layers[i].bytes;
-    return sum;
-}
-
-static struct json *layer_json(struct arena *mem, const struct image_layer *layer)
-{
-    struct json *item = json_object(mem);
-
-    json_put_text(mem, item, "diff_id", layer->diff_id);
-    json_put_text(mem, item, "blob", layer->blob);
-    json_put_text(mem, item, "media_type", layer->media_type);
-    json_put_int(mem, item, "blob_bytes", (int64_t)layer->blob_bytes);
-    json_put_text(mem, item, "seal", layer->seal);
-    json_put_int(mem, item, "bytes", (int64_t)layer->bytes);
-    json_put_int(mem, item, "entries", (int64_t)layer->entries);
-    json_put_int(mem, item, "left_out", (int64_t)layer->left_out);
-    return item;
-}
-
-static struct json *image_json(struct arena *mem, const struct image *image)
-{
-    struct json *root = json_object(mem), *layers = json_array(mem);
-
-    json_put(root, "names", view_words(mem, image->names));
-    json_put_text(mem, root, "image_digest", image->digest);
-    json_put_text(mem, root, "config_digest", image->config);
-    if (*image->index)
-        json_put_text(mem, root, "index_digest", image->index);
-    json_put_text(mem, root, "media_type", image->media_type);
-    json_put_text(mem, root, "os", "linux");
-    json_put_text(mem, root, "architecture", image->architecture);
-    json_put_text(mem, root, "added", image->added);
-    json_put_int(mem, root, "bytes", (int64_t)image_bytes(image));
-    json_put(root, "env", view_words(mem, image->env));
-    json_put(root, "entrypoint", view_words(mem, image->entrypoint));
-    json_put(root, "command", view_words(mem, image->command));
-    json_put_text(mem, root, "workdir", image->workdir);
-    json_put_text(mem, root, "user", image->user);
-    for (size_t i = 0; i < image->layer_n; i++)
-        json_push(layers, layer_json(mem, &image->layers[i]));
-    json_put(root, "layers", layers);
-    return root;
-}
-
 /* Texts of an image are a stranger's: a terminal must not be steered by them. */
 static void put_field(struct invocation *inv, const char *title, const char *text)
 {
@@ -151,7 +102,7 @@ static void put_words(struct invocation *inv, const char *title, const struct wo
 static int print_image(struct invocation *inv, const struct image *image)
 {
     if (inv->json)
-        return cli_json(inv, image_json(&inv->mem, image));
+        return cli_json(inv, view_image(&inv->mem, image));
     put_words(inv, "name", &image->names);
     put_field(inv, "digest", image->digest);
     put_field(inv, "configuration", image->config);
@@ -173,12 +124,12 @@ static int print_image(struct invocation *inv, const struct image *image)
 static void print_line(struct invocation *inv, const struct image *image, const char *name)
 {
     (void)fprintf(inv->out, "%-50s  %.*s  %9.1f MiB  %s\n", name, SHORT_DIGEST, image->digest,
-                  (double)image_bytes(image) / (double)MIB, image->added);
+                  (double)view_image_bytes(image) / (double)MIB, image->added);
 }
 
 static int print_added(struct invocation *inv, const struct image *image, const char *receipt)
 {
-    struct json *answer = image_json(&inv->mem, image);
+    struct json *answer = view_image(&inv->mem, image);
     uint64_t left_out = 0;
 
     json_put_text(&inv->mem, answer, "receipt_id", receipt);
@@ -442,7 +393,7 @@ int run_image_list(struct invocation *inv)
         return cli_error(inv, &err);
     for (size_t i = 0; i < n; i++) {
         if (inv->json)
-            json_push(list, image_json(&inv->mem, &images[i]));
+            json_push(list, view_image(&inv->mem, &images[i]));
         else if (!images[i].names.n)
             print_line(inv, &images[i], "-");
         for (size_t j = 0; !inv->json && j < images[i].names.n; j++)

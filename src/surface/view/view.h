@@ -12,6 +12,7 @@
 struct config;
 struct file_entry;
 struct file_listing;
+struct image;
 struct json;
 struct kept_exec;
 struct kept_process;
@@ -46,6 +47,9 @@ const char *view_expiry(struct arena *mem, uint64_t left_ms);
 /* "2026-11-15T20:59:01Z"; "" for 0. */
 const char *view_moment(struct arena *mem, int64_t seconds);
 struct json *view_words(struct arena *mem, struct words words);
+
+struct json *view_image(struct arena *mem, const struct image *image);
+uint64_t view_image_bytes(const struct image *image); /* of all its layers, unpacked */
 
 struct json *view_snapshot(struct arena *mem, const struct snapshot *snapshot);
 /* What came of taking one, going back to one, or taking one in. */
