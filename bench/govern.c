@@ -19,6 +19,7 @@
 #include "flow/record/record.h"
 #include "lib/base/io.h"
 #include "lib/base/limits.h"
+#include "lib/keeper/keeper.h"
 
 #define ROUNDS 20000
 #define WARM_UP 500
@@ -160,6 +161,26 @@ static void measure_signature(const char *dir)
         ns[i] = now_ns() - start;
     }
     print_times("bare Ed25519 signature", ns, ROUNDS);
+}
+
+/* What it costs that the key lies in another process: a batch of n, each. */
+static void measure_keeper(struct signer *signer, size_t n, const char *what)
+{
+    static uint64_t ns[ROUNDS];
+    struct hash hashes[SIGNER_BATCH_MAX] = {0};
+    struct signature signatures[SIGNER_BATCH_MAX];
+    unsigned rounds = ROUNDS / (unsigned)n;
+    struct err err;
+
+    for (unsigned i = 0; i < rounds; i++) {
+        uint64_t start = now_ns();
+
+        if (signer->sign(signer, hashes, n, signatures, &err) < 0)
+            give_up("asking the keeper", &err);
+        memcpy(hashes[0].b, signatures[0].b, sizeof hashes[0].b);
+        ns[i] = (now_ns() - start) / n;
+    }
+    print_times(what, ns, rounds);
 }
 
 static void measure_one_by_one(struct record *record, const struct policy *policy)
@@ -335,6 +356,31 @@ static void measure_verify(struct record *record, const char *dir)
     print_rate("verify the ledger written here", report.entries, &took, 1);
 }
 
+static void measure_kept(const char *dir, const struct policy *policy)
+{
+    static struct record_signing signing;
+    static const size_t in_flight[] = {1, 16, 64, 256};
+    AUTO(keeper) struct keeper *keeper = NULL;
+    AUTO(signer) struct signer *signer = NULL;
+    AUTO(record) struct record *record = NULL;
+    struct err err;
+
+    if (keeper_open(dir, &keeper, &err) < 0 || keeper_signer(keeper, dir, &signer, &err) < 0)
+        give_up("starting a keeper", &err);
+    (void)printf("the same, signed by a keeper:\n");
+    measure_keeper(signer, 1, "signature by the keeper, alone");
+    measure_keeper(signer, 16, "signature by the keeper, each of 16");
+    measure_keeper(signer, 64, "signature by the keeper, each of 64");
+    signing = (struct record_signing){keeper_signer, keeper};
+    record_sign_elsewhere(&signing);
+    if (record_open(dir, &record, &err) < 0)
+        give_up("opening", &err);
+    measure_one_by_one(record, policy);
+    for (size_t i = 0; i < COUNT(in_flight); i++)
+        measure_group(record, policy, in_flight[i]);
+    record_sign_elsewhere(NULL);
+}
+
 static void measure_all(const char *dir)
 {
     static const size_t in_flight[] = {1, 16, 64, 256};
@@ -357,6 +403,7 @@ static void measure_all(const char *dir)
         measure_bare_rows(dir, in_flight[i]);
         measure_group(record, policy, in_flight[i]);
     }
+    measure_kept(dir, policy);
     measure_verify(record, dir);
 }
 

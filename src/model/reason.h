@@ -64,6 +64,8 @@
     X(UPSTREAM_MISSING, "UPSTREAM_MISSING", "no upstream is configured for other models")          \
     X(UPSTREAM_FAILED, "UPSTREAM_FAILED",                                                          \
       "the upstream could not be asked, or gave no good answer")                                   \
+    X(KEEPER_UNAVAILABLE, "KEEPER_UNAVAILABLE",                                                    \
+      "nobody can sign receipts at the moment, and nothing runs without one")                      \
     X(RUN_ABANDONED, "RUN_ABANDONED", "Brig ended before the run did")                             \
     X(MOCK, "MOCK", "the mock provider runs nothing")
 

@@ -22,10 +22,12 @@
 #include <unistd.h>
 #include <uv.h>
 
+#include "flow/record/record.h"
 #include "lib/base/io.h"
 #include "lib/base/limits.h"
 #include "lib/base/memory.h"
 #include "lib/http/http-server.h"
+#include "lib/keeper/keeper.h"
 #include "surface/api/api.h"
 #include "surface/helm/helm.h"
 
@@ -56,6 +58,8 @@ struct daemon {
     struct api *api;
     struct helm *helm;
     struct ssl_ctx_st *tls;
+    struct keeper *keeper;
+    struct record_signing signing;
     unsigned grace_ms;
     bool is_stopping;
 };
@@ -294,6 +298,17 @@ static void watch_signals(struct daemon *daemon)
     }
 }
 
+/* Before there is anything that could want a signature, or a thread: whoever talks to clients has
+ * no key to lose. */
+static int give_keys_away(struct daemon *daemon, const char *state_dir, struct err *err)
+{
+    if (keeper_open(state_dir, &daemon->keeper, err) < 0)
+        return -1;
+    daemon->signing = (struct record_signing){keeper_signer, daemon->keeper};
+    record_sign_elsewhere(&daemon->signing);
+    return 0;
+}
+
 static int serve(struct daemon *daemon, const struct options *options, struct err *err)
 {
     AUTO_ARENA struct arena mem = ARENA(4 * MIB);
@@ -334,7 +349,8 @@ int main(int argc, char **argv)
     /* What connections held goes back to the machine with them, wherever in the heap it lay. */
     (void)mallopt(M_MMAP_THRESHOLD, HTTP_INPUT_BYTES);
     if (read_options(argc, argv, &options, &err) < 0 ||
-        take_state(options.state_dir, &lock_fd, &err) < 0)
+        take_state(options.state_dir, &lock_fd, &err) < 0 ||
+        give_keys_away(&daemon, options.state_dir, &err) < 0)
         return fail(&err);
     daemon.grace_ms = options.grace_ms;
     (void)uv_loop_init(&daemon.loop);
@@ -346,5 +362,6 @@ int main(int argc, char **argv)
     uv_walk(&daemon.loop, close_handle, NULL);
     (void)uv_run(&daemon.loop, UV_RUN_DEFAULT);
     (void)uv_loop_close(&daemon.loop);
+    keeper_free(daemon.keeper);
     return status;
 }

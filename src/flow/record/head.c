@@ -49,7 +49,8 @@ int record_head(struct record *record, struct buf *out, struct err *err)
     if (json_canonical(json, &body, err) < 0)
         return -1;
     receipt_hash(buf_str(&body), &hash);
-    signing_key_sign(record->key, &hash, &signature);
+    if (record->signer->sign(record->signer, &hash, 1, &signature, err) < 0)
+        return -1;
     receipt_complete(&mem, json, &hash, &signature);
     if (json_canonical(json, out, err) < 0)
         return -1;

@@ -12,7 +12,7 @@ struct signers;
 struct record {
     char *dir;
     struct store *store;
-    struct signing_key *key;
+    struct signer *signer;
     char key_id[KEY_ID_BYTES];
     struct signers *signers;
     struct statement head;
@@ -72,15 +72,15 @@ int ledger_each(struct record *record, row_visitor *visit, void *context,
 
 /* Signs many while they are being written: helpers on other processors take what has been sealed,
  * and the writer takes part when it needs a signature that is not there yet. For a few receipts no
- * helper is woken; the rest is the same.
+ * helper is woken, and none for a signer that takes many at once; the rest is the same.
  *
- *     signers_begin(&signers, key, receipts, n);
+ *     signers_begin(&signers, signer, receipts, n);
  *     seal receipt i … signers_offer(signers, i + 1);
  *     signers_await(signers, i); … insert receipt i
  *     signers_end(signers);        on every path, before the receipts go away */
 void signers_free(struct signers *signers);
-void signers_begin(struct signers **signers, const struct signing_key *key,
-                   struct receipt *receipts, size_t n);
+void signers_begin(struct signers **signers, struct signer *signer, struct receipt *receipts,
+                   size_t n);
 void signers_offer(struct signers *signers, size_t sealed);
-void signers_await(struct signers *signers, size_t i);
+int signers_await(struct signers *signers, size_t i, struct err *err) MUST_CHECK;
 void signers_end(struct signers *signers);

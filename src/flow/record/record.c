@@ -31,7 +31,7 @@ static int publish_key(const struct record *record, struct err *err)
 
     if (path && access(path, F_OK) == 0)
         return 0;
-    public_key_pem(signing_key_public(record->key), pem);
+    public_key_pem(&record->signer->public_key, pem);
     return path ? file_replace(path, pem, strlen(pem), 0644, err)
                 : err_os(err, "naming the public key");
 }
@@ -65,18 +65,32 @@ static int not_available(struct err *err)
     return -1;
 }
 
+/* Who signs for this process; NULL: it does so itself. Set before there are threads. */
+static const struct record_signing *elsewhere;
+
+void record_sign_elsewhere(const struct record_signing *signing)
+{
+    elsewhere = signing;
+}
+
+static int open_signer(const char *state_dir, struct signer **out, struct err *err)
+{
+    AUTO_FREE char *path = path_in(state_dir, "receipts.key");
+
+    if (elsewhere)
+        return elsewhere->open(elsewhere->context, state_dir, out, err);
+    return path ? signer_open(path, out, err) : err_os(err, "naming the signing key");
+}
+
 int record_open(const char *state_dir, struct record **out, struct err *err)
 {
     AUTO(record) struct record *record = xcalloc(1, sizeof *record);
-    AUTO_FREE char *key_path = path_in(state_dir, "receipts.key");
 
     queue_init(&record->queue);
     record->dir = xstrdup(state_dir);
-    if (!key_path)
-        return err_os(err, "naming the signing key");
-    if (signing_key_open(key_path, &record->key, err) < 0)
+    if (open_signer(state_dir, &record->signer, err) < 0)
         return not_available(err);
-    key_id(signing_key_public(record->key), record->key_id);
+    key_id(&record->signer->public_key, record->key_id);
     if (publish_key(record, err) < 0 || ledger_open(state_dir, &record->store, err) < 0)
         return not_available(err);
     CRASH_POINT("ledger-opened");
@@ -94,7 +108,7 @@ void record_free(struct record *record)
     statement_done(&record->insert);
     statement_done(&record->of_run);
     store_free(record->store);
-    signing_key_free(record->key);
+    signer_free(record->signer);
     queue_done(&record->queue);
     free(record->dir);
     free(record);
@@ -102,14 +116,14 @@ void record_free(struct record *record)
 
 int record_own_key(const char *state_dir, struct public_key *out, struct err *err)
 {
-    AUTO(signing_key) struct signing_key *key = NULL;
+    AUTO(signer) struct signer *signer = NULL;
     AUTO_FREE char *path = path_in(state_dir, "receipts.key");
 
     if (!path || access(path, F_OK) < 0)
         return err_set(err, ERR_NOT_FOUND, "there is no key in %s", state_dir);
-    if (signing_key_open(path, &key, err) < 0)
+    if (open_signer(state_dir, &signer, err) < 0)
         return -1;
-    *out = *signing_key_public(key);
+    *out = signer->public_key;
     return 0;
 }
 
@@ -151,8 +165,8 @@ static int insert_all(struct record *record, const struct receipt *receipts, siz
                       struct err *err)
 {
     for (size_t i = 0; i < n; i++) {
-        signers_await(record->signers, i);
-        if (ledger_insert(record, &receipts[i], err) < 0)
+        if (signers_await(record->signers, i, err) < 0 ||
+            ledger_insert(record, &receipts[i], err) < 0)
             return -1;
     }
     return 0;
@@ -163,7 +177,7 @@ static int write_all_receipts(struct record *record, struct arena *mem, struct r
 {
     int failed = 0;
 
-    signers_begin(&record->signers, record->key, receipts, n);
+    signers_begin(&record->signers, record->signer, receipts, n);
     if (seal_all(record, mem, receipts, n, err) < 0 || insert_all(record, receipts, n, err) < 0)
         failed = -1;
     signers_end(record->signers);
@@ -377,10 +391,10 @@ int record_rehearse(struct record *record, struct run *run, struct err *err)
 
     receipt_of_run(&mem, run, ROLE_OPENS, &receipt);
     failed = receipt_seal(&mem, record->key_id, &head, &receipt, err);
-    if (failed == 0) {
-        signing_key_sign(record->key, &receipt.hash, &receipt.signature);
+    if (failed == 0)
+        failed = record->signer->sign(record->signer, &receipt.hash, 1, &receipt.signature, err);
+    if (failed == 0)
         run->intent = receipt.ref;
-    }
     receipt_done(&receipt);
     return failed;
 }

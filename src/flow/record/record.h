@@ -24,6 +24,17 @@
 struct json;
 struct record;
 
+/* Who opens the signer of a state directory, making its key at first use. */
+struct record_signing {
+    int (*open)(void *context, const char *state_dir, struct signer **out, struct err *err);
+    void *context;
+};
+
+/* From now on no ledger of this process is signed by it, and it opens no key file, not even for
+ * the public half. For the whole process, before it has threads: so no way through it can forget.
+ */
+void record_sign_elsewhere(const struct record_signing *signing);
+
 /* A key file others can reach, a damaged or foreign ledger: ERR_INTEGRITY. No room, no rights:
  * ERR_LIMIT, ERR_UNAVAILABLE. */
 int record_open(const char *state_dir, struct record **out, struct err *err) MUST_CHECK;

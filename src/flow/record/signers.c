@@ -19,7 +19,7 @@ struct signers {
     pthread_t helpers[HELPERS_MAX];
     unsigned helper_n;
     /* Under the lock: */
-    const struct signing_key *key;
+    struct signer *signer;
     struct receipt *receipts;
     size_t sealed; /* so many may be signed */
     size_t taken;  /* so many somebody signs or has signed */
@@ -27,19 +27,45 @@ struct signers {
     bool shared;  /* the batch is worth waking helpers for */
     bool waiting; /* the writer can do nothing until somebody is done */
     bool leave;
+    bool failed; /* and why: */
+    struct err why;
 };
 
-/* Takes the next one and signs it, with the lock given back meanwhile. Nobody waits for a helper
+/* As many as the signer likes at once, outside the lock. */
+static int sign_some(struct signer *signer, struct receipt *receipts, size_t n, struct err *err)
+{
+    struct hash hashes[SIGNER_BATCH_MAX] = {0};
+    struct signature signatures[SIGNER_BATCH_MAX];
+
+    for (size_t i = 0; i < n; i++)
+        hashes[i] = receipts[i].hash;
+    if (signer->sign(signer, hashes, n, signatures, err) < 0)
+        return -1;
+    for (size_t i = 0; i < n; i++)
+        receipts[i].signature = signatures[i];
+    return 0;
+}
+
+/* Takes the next ones and signs them, with the lock given back meanwhile. Nobody waits for a helper
  * that has taken nothing, so one that the system keeps waiting holds up no batch. */
 static void sign_next(struct signers *s)
 {
-    struct receipt *receipt = &s->receipts[s->taken++];
+    struct receipt *receipts = &s->receipts[s->taken];
+    size_t waiting = s->sealed - s->taken;
+    size_t n = waiting < s->signer->batch ? waiting : s->signer->batch;
+    struct err err;
+    int failed;
 
+    s->taken += n;
     (void)pthread_mutex_unlock(&s->lock);
-    signing_key_sign(s->key, &receipt->hash, &receipt->signature);
+    failed = sign_some(s->signer, receipts, n, &err);
     (void)pthread_mutex_lock(&s->lock);
-    receipt->is_signed = true;
-    s->done++;
+    for (size_t i = 0; i < n; i++)
+        receipts[i].is_signed = failed == 0;
+    if (failed && !s->failed)
+        s->why = err;
+    s->failed |= failed != 0;
+    s->done += n;
     if (s->waiting)
         (void)pthread_cond_signal(&s->less);
 }
@@ -95,18 +121,20 @@ void signers_free(struct signers *s)
     free(s);
 }
 
-void signers_begin(struct signers **signers, const struct signing_key *key,
-                   struct receipt *receipts, size_t n)
+void signers_begin(struct signers **signers, struct signer *signer, struct receipt *receipts,
+                   size_t n)
 {
     struct signers *s = *signers ? *signers : (*signers = signers_new());
+    bool shared = n >= WORTH_SHARING && signer->batch == 1;
 
-    if (n >= WORTH_SHARING && !s->helper_n)
+    if (shared && !s->helper_n)
         start_helpers(s);
     (void)pthread_mutex_lock(&s->lock);
-    s->key = key;
+    s->signer = signer;
     s->receipts = receipts;
     s->sealed = s->taken = s->done = 0;
-    s->shared = n >= WORTH_SHARING;
+    s->shared = shared;
+    s->failed = false;
     (void)pthread_mutex_unlock(&s->lock);
 }
 
@@ -119,10 +147,12 @@ void signers_offer(struct signers *s, size_t sealed)
     (void)pthread_mutex_unlock(&s->lock);
 }
 
-void signers_await(struct signers *s, size_t i)
+int signers_await(struct signers *s, size_t i, struct err *err)
 {
+    int failed = 0;
+
     (void)pthread_mutex_lock(&s->lock);
-    while (!s->receipts[i].is_signed) {
+    while (!s->receipts[i].is_signed && !s->failed) {
         if (s->taken < s->sealed) {
             sign_next(s);
             continue;
@@ -131,7 +161,12 @@ void signers_await(struct signers *s, size_t i)
         (void)pthread_cond_wait(&s->less, &s->lock);
         s->waiting = false;
     }
+    if (!s->receipts[i].is_signed) {
+        *err = s->why;
+        failed = -1;
+    }
     (void)pthread_mutex_unlock(&s->lock);
+    return failed;
 }
 
 void signers_end(struct signers *s)

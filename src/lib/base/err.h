@@ -14,6 +14,7 @@
     X(LIMIT, "limit", 429, 75)                                                                     \
     X(TIMEOUT, "timeout", 504, 75)                                                                 \
     X(UNAVAILABLE, "unavailable", 503, 69)                                                         \
+    X(KEEPER, "keeper", 503, 69)                                                                   \
     X(INTEGRITY, "integrity", 500, 76)                                                             \
     X(INTERNAL, "internal", 500, 70)                                                               \
     X(OS, "os", 500, 71)

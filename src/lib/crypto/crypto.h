@@ -47,6 +47,9 @@ struct signing_key;
 /* Opens the key file, making key and file (0600) at first use. A file others may read or write,
  * that is not ours, not regular or not of the right form is refused. */
 int signing_key_open(const char *path, struct signing_key **out, struct err *err) MUST_CHECK;
+/* The file `name` in a folder that is open, if only as a path; errors call it `shown`. */
+int signing_key_open_at(int dir_fd, const char *name, const char *shown, struct signing_key **out,
+                        struct err *err) MUST_CHECK;
 void signing_key_free(struct signing_key *key);
 AUTO_TYPE(signing_key)
 
@@ -68,3 +71,24 @@ int public_key_read(struct str text, struct public_key *out, struct err *err) MU
 void signing_key_sign_bytes(const struct signing_key *key, struct str bytes, struct signature *out);
 bool signature_holds_bytes(const struct signature *signature, struct str bytes,
                            const struct public_key *key);
+
+/* ---- whoever signs ---- */
+
+/* Makes signatures under one key, wherever that lies: in this process, or in one that does nothing
+ * else. Any thread may call it. */
+#define SIGNER_BATCH_MAX 128
+
+struct signer {
+    struct public_key public_key;
+    size_t batch; /* so many hashes at once are worth waiting for; at most SIGNER_BATCH_MAX */
+    /* All n of them (at most batch), or -1 and none. */
+    int (*sign)(struct signer *signer, const struct hash *hashes, size_t n, struct signature *out,
+                struct err *err);
+    void (*free)(struct signer *signer);
+};
+
+void signer_free(struct signer *signer);
+AUTO_TYPE(signer)
+
+/* With the key file of this path, as signing_key_open() has it. */
+int signer_open(const char *path, struct signer **out, struct err *err) MUST_CHECK;

@@ -25,6 +25,7 @@
 #define HEAD "brig-ed25519-v1:"
 #define HEAD_BYTES (sizeof HEAD - 1)
 #define FILE_BYTES (HEAD_BYTES + 2 * SEED_BYTES + 1)
+#define TEMPORARY_BYTES (ID_BYTES + 16)
 
 static int check_file(int fd, const char *path, struct err *err)
 {
@@ -76,11 +77,20 @@ static int read_seed(int fd, const char *path, unsigned char seed[SEED_BYTES], s
     return failed;
 }
 
+/* Where it is, and what people are told. */
+struct place {
+    int dir_fd;
+    const char *name;
+    const char *path;
+};
+
 /* Gives -2 when there is no such file. */
-static int open_existing(const char *path, unsigned char seed[SEED_BYTES], struct err *err)
+static int open_existing(const struct place *place, unsigned char seed[SEED_BYTES], struct err *err)
 {
     /* O_NONBLOCK: a FIFO in its place must not hold us up. */
-    AUTO_FD int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+    AUTO_FD int fd = openat(place->dir_fd, place->name,
+                            O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+    const char *path = place->path;
 
     if (fd < 0 && errno == ENOENT)
         return -2;
@@ -109,34 +119,32 @@ static int write_seed(int fd, const unsigned char seed[SEED_BYTES], struct err *
     return failed;
 }
 
-/* Opens a file without a name in dir, or, where the file system knows no such thing, one with a
- * random name that *temporary then holds. */
-static int open_unnamed(const char *dir, char **temporary)
+/* Opens a file without a name in the folder, or, where the file system knows no such thing, one
+ * with a random name that temporary then holds. */
+static int open_unnamed(int dir_fd, char temporary[TEMPORARY_BYTES])
 {
     char id[ID_BYTES];
-    int fd = open(dir, O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600);
+    int fd = openat(dir_fd, ".", O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600);
 
     if (fd >= 0 || (errno != EOPNOTSUPP && errno != EISDIR))
         return fd;
     id_new(id);
-    if (asprintf(temporary, "%s/key.%s.tmp", dir, id) < 0) {
-        *temporary = NULL;
-        return -1;
-    }
-    return open(*temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+    (void)snprintf(temporary, TEMPORARY_BYTES, "key.%s.tmp", id);
+    return openat(dir_fd, temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
 }
 
-static int link_into_place(int fd, const char *path, struct err *err)
+static int link_into_place(int fd, const struct place *place, struct err *err)
 {
     char by_fd[32];
 
     (void)snprintf(by_fd, sizeof by_fd, "/proc/self/fd/%d", fd);
-    if (linkat(AT_FDCWD, by_fd, AT_FDCWD, path, AT_SYMLINK_FOLLOW) < 0 && errno != EEXIST)
+    if (linkat(AT_FDCWD, by_fd, place->dir_fd, place->name, AT_SYMLINK_FOLLOW) < 0 &&
+        errno != EEXIST)
         return err_os(err, "naming it");
     return 0;
 }
 
-static int write_and_link(int fd, const char *path, struct err *err)
+static int write_and_link(int fd, const struct place *place, struct err *err)
 {
     unsigned char seed[SEED_BYTES];
     int failed;
@@ -145,50 +153,47 @@ static int write_and_link(int fd, const char *path, struct err *err)
     failed = write_seed(fd, seed, err);
     sodium_memzero(seed, sizeof seed);
     CRASH_POINT("key-written");
-    return failed < 0 ? failed : link_into_place(fd, path, err);
+    return failed < 0 ? failed : link_into_place(fd, place, err);
 }
 
-static int sync_dir(const char *dir, struct err *err)
+/* Through a descriptor of its own: the one we have may be no more than a path. */
+static int sync_dir(int dir_fd, struct err *err)
 {
-    AUTO_FD int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    AUTO_FD int fd = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
     if (fd < 0 || fsync(fd) < 0)
         return err_os(err, "syncing the folder");
     return 0;
 }
 
-static int create(const char *path, struct err *err)
+static int create(const struct place *place, struct err *err)
 {
-    AUTO_FREE char *temporary = NULL;
-    AUTO_FREE char *dir = strdup(path);
-    AUTO_FD int fd = -1;
-    char *slash = dir ? strrchr(dir, '/') : NULL;
+    char temporary[TEMPORARY_BYTES] = "";
+    AUTO_FD int fd = open_unnamed(place->dir_fd, temporary);
     int failed;
 
-    if (!slash)
-        return err_set(err, ERR_INVALID, "the signing key \"%s\" needs a path with a folder", path);
-    *slash = '\0';
-    fd = open_unnamed(dir, &temporary);
     if (fd < 0)
-        return err_os(err, "creating the signing key %s", path);
-    failed = write_and_link(fd, path, err);
-    if (temporary)
-        (void)unlink(temporary); /* the name in place is the one that counts */
-    if (failed < 0 || sync_dir(dir, err) < 0)
-        return err_in(err, "creating the signing key %s", path);
+        return err_os(err, "creating the signing key %s", place->path);
+    failed = write_and_link(fd, place, err);
+    if (temporary[0])
+        (void)unlinkat(place->dir_fd, temporary, 0); /* the name in place is the one that counts */
+    if (failed < 0 || sync_dir(place->dir_fd, err) < 0)
+        return err_in(err, "creating the signing key %s", place->path);
     CRASH_POINT("key-created");
     return 0;
 }
 
-int key_file_open(const char *path, unsigned char seed[SEED_BYTES], struct err *err)
+int key_file_open(int dir_fd, const char *name, const char *path, unsigned char seed[SEED_BYTES],
+                  struct err *err)
 {
-    int answer = open_existing(path, seed, err);
+    const struct place place = {dir_fd, name, path};
+    int answer = open_existing(&place, seed, err);
 
     if (answer != -2)
         return answer;
-    if (create(path, err) < 0)
+    if (create(&place, err) < 0)
         return -1;
-    answer = open_existing(path, seed, err);
+    answer = open_existing(&place, seed, err);
     if (answer == -2)
         return err_set(err, ERR_CONFLICT, "the signing key %s was removed while it was made", path);
     return answer;

@@ -18,5 +18,7 @@ struct signing_key {
 /* libsodium picks its implementations once; every function that needs it calls this. */
 void crypto_ready(void);
 
-/* The seed of the key file, made at first use. The caller wipes it. */
-int key_file_open(const char *path, unsigned char seed[SEED_BYTES], struct err *err) MUST_CHECK;
+/* The seed of the key file `name` in a folder, made at first use; errors call it `path`. The caller
+ * wipes the seed. */
+int key_file_open(int dir_fd, const char *name, const char *path, unsigned char seed[SEED_BYTES],
+                  struct err *err) MUST_CHECK;

@@ -2,11 +2,13 @@
 #include "lib/crypto/crypto.h"
 
 #include <assert.h>
+#include <fcntl.h>
 #include <sodium.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 
+#include "lib/base/memory.h"
 #include "lib/base/text.h"
 #include "lib/crypto/key.h"
 
@@ -53,13 +55,14 @@ static struct signing_key *key_new(const unsigned char seed[SEED_BYTES])
     return key;
 }
 
-int signing_key_open(const char *path, struct signing_key **out, struct err *err)
+int signing_key_open_at(int dir_fd, const char *name, const char *shown, struct signing_key **out,
+                        struct err *err)
 {
     unsigned char seed[SEED_BYTES];
     struct signing_key *key;
 
     crypto_ready();
-    if (key_file_open(path, seed, err) < 0)
+    if (key_file_open(dir_fd, name, shown, seed, err) < 0)
         return -1;
     key = key_new(seed);
     sodium_memzero(seed, sizeof seed);
@@ -67,6 +70,21 @@ int signing_key_open(const char *path, struct signing_key **out, struct err *err
         return err_os(err, "locking memory for the signing key");
     *out = key;
     return 0;
+}
+
+int signing_key_open(const char *path, struct signing_key **out, struct err *err)
+{
+    AUTO_FREE char *dir = xstrdup(path);
+    AUTO_FD int dir_fd = -1;
+    char *slash = strrchr(dir, '/');
+
+    if (!slash)
+        return err_set(err, ERR_INVALID, "the signing key \"%s\" needs a path with a folder", path);
+    *slash = '\0';
+    dir_fd = open(slash == dir ? "/" : dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (dir_fd < 0)
+        return err_os(err, "opening the folder of the signing key %s", path);
+    return signing_key_open_at(dir_fd, slash + 1, path, out, err);
 }
 
 void signing_key_free(struct signing_key *key)

@@ -18,6 +18,7 @@ static const char *error_type(enum err_code code)
     case ERR_LIMIT:
     case ERR_TIMEOUT:
     case ERR_UNAVAILABLE:
+    case ERR_KEEPER:
     case ERR_INTEGRITY:
     case ERR_INTERNAL:
     case ERR_OS:
@@ -30,6 +31,8 @@ enum reason view_reason(enum err_code code)
 {
     if (code == ERR_FROZEN)
         return REASON_SYSTEM_FROZEN;
+    if (code == ERR_KEEPER)
+        return REASON_KEEPER_UNAVAILABLE;
     return code == ERR_INVALID ? REASON_REQUEST_INVALID : REASON_NONE;
 }
 

@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* keeper: holds the signing keys of one daemon and does nothing else.
+ *
+ * It is born with a socket to its daemon and the folder whose keys it may open. It reads messages
+ * of one size and key files, nothing else. When the daemon is gone, the socket is, and it ends:
+ * that was so before it ran its first instruction, and does not depend on which thread of the
+ * daemon has started it, as a parent-death signal would.
+ *
+ * Several threads wait at the one socket, so that the signatures of a batch are made on several
+ * processors. */
+
+#include <errno.h>
+#include <linux/capability.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "cmd/keeper/session.h"
+#include "lib/base/limits.h"
+#include "lib/crypto/key.h"
+#include "lib/linux/calls.h"
+#include "lib/linux/fd-pass.h"
+#include "lib/linux/landlock.h"
+#include "lib/linux/process.h"
+
+#define HELPERS_MAX 3 /* beside the first thread */
+
+static struct session session;
+static pthread_barrier_t walls;
+
+/* ---- walls ---- */
+
+/* Nobody of the same user may look into us, and nothing of us lands in a file. */
+static int forbid_dumps(struct err *err)
+{
+    const struct rlimit none = {0, 0};
+
+    if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0 || setrlimit(RLIMIT_CORE, &none) < 0)
+        return err_os(err, "forbidding dumps");
+    return 0;
+}
+
+/* Locked memory as far as we are allowed; for the rest, what one key file needs. */
+static int set_limits(struct err *err)
+{
+    static const struct {
+        __rlimit_resource_t what;
+        rlim_t most;
+    } limits[] = {
+        {RLIMIT_NOFILE, 64     },
+        {RLIMIT_FSIZE,  4 * KIB},
+    };
+    struct rlimit locked;
+
+    if (getrlimit(RLIMIT_MEMLOCK, &locked) == 0 && locked.rlim_cur != locked.rlim_max) {
+        locked.rlim_cur = locked.rlim_max;
+        (void)setrlimit(RLIMIT_MEMLOCK, &locked); /* fewer keys are locked then */
+    }
+    for (size_t i = 0; i < COUNT(limits); i++) {
+        const struct rlimit limit = {limits[i].most, limits[i].most};
+
+        if (setrlimit(limits[i].what, &limit) < 0)
+            return err_os(err, "limiting ourselves");
+    }
+    return 0;
+}
+
+static int drop_capabilities(struct err *err)
+{
+    struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+    struct __user_cap_data_struct none[2] = {{0}};
+
+    if (syscall(SYS_capset, &header, none) < 0)
+        return err_os(err, "giving up the capabilities");
+    return 0;
+}
+
+static int wall_files(struct err *err)
+{
+    /* Key files are read, made without a name, linked, and never changed. */
+    const uint64_t rights =
+        LANDLOCK_READ | LANDLOCK_WRITE_FILE | LANDLOCK_MAKE_REG | LANDLOCK_REMOVE_FILE;
+    unsigned abi = landlock_abi();
+    AUTO_FD int ruleset = -1;
+
+    if (abi < LANDLOCK_ABI_LEAST)
+        return err_set(err, ERR_UNAVAILABLE,
+                       "this kernel has no Landlock to confine the keeper with; boot with "
+                       "lsm=landlock,…");
+    if (landlock_open(abi, &ruleset, err) < 0 ||
+        landlock_allow(ruleset, abi, KEEPER_STATE_FD, rights, err) < 0 ||
+        landlock_enforce(ruleset, err) < 0)
+        return -1;
+    (void)close(KEEPER_STATE_FD);
+    return 0;
+}
+
+/* ---- work ---- */
+
+static NORETURN void leave(int status)
+{
+    _exit(status); /* no handlers: other threads are in the middle of something */
+}
+
+static int take_one(struct err *err)
+{
+    unsigned char bytes[sizeof(struct keeper_request) + 1]; /* one more: what is longer shows */
+    int fds[FD_PASS_MAX];
+    struct session_input in = {.bytes = bytes, .fds = fds};
+    struct keeper_answer answer;
+    int got = fds_receive_any(KEEPER_SOCKET_FD, bytes, sizeof bytes, fds, &in.fd_n, err);
+    bool goes_on;
+
+    if (got <= 0)
+        return got;
+    in.n = (size_t)got;
+    goes_on = session_take(&session, &in, &answer);
+    while (in.fd_n)
+        (void)close(fds[--in.fd_n]);
+    if (send(KEEPER_SOCKET_FD, &answer, sizeof answer, MSG_NOSIGNAL) != (ssize_t)sizeof answer)
+        return 0; /* whoever asked is gone */
+    return goes_on ? 1 : err_set(err, ERR_INVALID, "refused: %s", answer.body.text);
+}
+
+static NORETURN void serve(void)
+{
+    struct err err;
+    int got;
+
+    do
+        got = take_one(&err);
+    while (got > 0);
+    if (got < 0)
+        (void)dprintf(STDERR_FILENO, "brig keeper: %s\n", err.text);
+    leave(got < 0 ? 1 : 0);
+}
+
+static void *help(void *unused)
+{
+    (void)unused;
+    (void)pthread_barrier_wait(&walls); /* a thread stands, */
+    (void)pthread_barrier_wait(&walls); /* and then the walls do */
+    serve();
+}
+
+/* After Landlock, which binds threads that are born later, and before the filter, which is laid
+ * around all there are and allows no more of them, nor what a thread does to begin. */
+static int start_helpers(struct err *err)
+{
+    long processors = sysconf(_SC_NPROCESSORS_ONLN);
+    unsigned wanted = processors > HELPERS_MAX ? HELPERS_MAX
+                      : processors > 1         ? (unsigned)processors - 1
+                                               : 0;
+    pthread_attr_t small;
+    pthread_t thread;
+
+    (void)pthread_attr_init(&small);
+    (void)pthread_attr_setstacksize(&small, 256 * KIB);
+    (void)pthread_attr_setdetachstate(&small, PTHREAD_CREATE_DETACHED);
+    (void)pthread_barrier_init(&walls, NULL, wanted + 1);
+    while (wanted) {
+        if (pthread_create(&thread, &small, help, NULL) != 0)
+            return err_os(err, "starting a thread");
+        wanted--;
+    }
+    (void)pthread_barrier_wait(&walls);
+    return 0;
+}
+
+static const int allowed[] = {
+    SYS_recvmsg,
+    SYS_sendto,
+    SYS_write,
+    /* Key files. */
+    SYS_openat,
+    SYS_fstat,
+    SYS_newfstatat,
+    SYS_pread64,
+    SYS_fchmod,
+    SYS_fsync,
+    SYS_linkat,
+    SYS_unlinkat,
+    SYS_close,
+    SYS_getrandom,
+    SYS_geteuid,
+    /* Locked memory. */
+    SYS_mmap,
+    SYS_munmap,
+    SYS_mprotect,
+    SYS_madvise,
+    SYS_mlock,
+    SYS_munlock,
+    SYS_brk,
+    /* Threads, signals, the end. */
+    SYS_futex,
+    SYS_rt_sigprocmask,
+    SYS_rt_sigreturn,
+    SYS_restart_syscall,
+    SYS_gettid,
+    SYS_getpid,
+    SYS_tgkill,
+    SYS_exit,
+    SYS_exit_group,
+};
+
+static int wall_calls(struct err *err)
+{
+    return calls_allow_only(allowed, COUNT(allowed), err);
+}
+
+/* The order is the design: each step uses a right that a later one gives up. */
+static const struct {
+    const char *name;
+    int (*run)(struct err *err);
+} steps[] = {
+    {"dumps",             forbid_dumps     },
+    {"limits",            set_limits       },
+    {"capabilities",      drop_capabilities},
+    {"no new privileges", no_new_privs     },
+    {"landlock",          wall_files       },
+    {"threads",           start_helpers    },
+    {"seccomp",           wall_calls       },
+};
+
+int main(void)
+{
+    struct err err;
+
+    crypto_ready(); /* looks for randomness, which the walls would hide */
+    session_init(&session);
+    for (size_t i = 0; i < COUNT(steps); i++)
+        if (steps[i].run(&err) < 0) {
+            (void)dprintf(STDERR_FILENO, "brig keeper: %s: %s\n", steps[i].name, err.text);
+            return 1;
+        }
+    (void)pthread_barrier_wait(&walls);
+    serve();
+}
