@@ -24,6 +24,8 @@ int program_beside(const char *name, char *out, size_t size, struct err *err)
         {"",                 false},
         {"../libexec/brig/", false},
         {"../",              true },
+        {"../../bin/",       false}, /* from libexec to the program people call, */
+        {"../cli/",          false}, /* also where it was built */
     };
     char self[PATH_BYTES_MAX];
     ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);

@@ -14,7 +14,10 @@ const struct route *route_tables[ROUTE_TABLES_MAX + 1] = {
     routes_execs,
     routes_files,
     routes_snapshots,
+    routes_explain,
     routes_images,
+    routes_machine,
+    routes_policies,
     routes_tail, /* before /v1/receipts/{id} */
     routes_receipts,
     routes_tokens,

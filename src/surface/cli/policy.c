@@ -6,6 +6,7 @@
 
 #include "flow/decide/decide.h"
 #include "lib/json/json.h"
+#include "surface/view/view.h"
 
 #define CARET_MAX 4096
 
@@ -36,35 +37,6 @@ static void show_policy(struct invocation *inv, const char *path, const struct p
                       policy_not_enforceable(policy));
 }
 
-static struct json *problem_json(struct arena *mem, const struct policy_problem *problem,
-                                 const struct err *err)
-{
-    struct json *error = json_object(mem);
-
-    json_put_text(mem, error, "code", err_name(err->code));
-    json_put_bytes(mem, error, "message", str_of(err->text));
-    if (problem->mark.line) {
-        json_put_int(mem, error, "line", problem->mark.line);
-        json_put_int(mem, error, "column", problem->mark.column);
-    }
-    return error;
-}
-
-static struct json *policy_json(struct arena *mem, const char *path, const struct policy *policy)
-{
-    struct json *entry = json_object(mem);
-
-    json_put_bytes(mem, entry, "file", str_of(path));
-    json_put_bool(mem, entry, "valid", policy != NULL);
-    if (!policy)
-        return entry;
-    json_put_text(mem, entry, "policy_hash", policy_hash(policy));
-    json_put_int(mem, entry, "rules", (int64_t)policy_rule_count(policy));
-    if (policy_not_enforceable(policy))
-        json_put_text(mem, entry, "not_enforceable", policy_not_enforceable(policy));
-    return entry;
-}
-
 /* One file; returns the exit status it deserves. */
 static int check_file(struct invocation *inv, const char *path, struct json *list)
 {
@@ -77,9 +49,11 @@ static int check_file(struct invocation *inv, const char *path, struct json *lis
     if (policy_open_showing(path, &policy, &problem, &err) < 0)
         status = cli_status(inv, err.code);
     if (inv->json) {
-        entry = policy_json(&inv->mem, path, policy);
+        entry = view_policy(&inv->mem, policy);
+        json_put_bytes(&inv->mem, entry, "file", str_of(path));
         if (status)
-            json_put(entry, "error", problem_json(&inv->mem, &problem, &err));
+            json_put(entry, "error",
+                     view_policy_error(&inv->mem, problem.mark.line, problem.mark.column, &err));
         json_push(list, entry);
     } else if (status) {
         show_problem(inv, &problem, &err);

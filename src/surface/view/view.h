@@ -57,6 +57,32 @@ struct json *view_snapshot_made(struct arena *mem, const struct run *run);
 /* Whether it was done, and its receipt: of what has no answer of its own. */
 void view_put_done(struct arena *mem, struct json *object, const struct run *run);
 
+/* A kept sandbox, and the run that would make it today. */
+struct view_explanation {
+    const struct config *config;
+    const struct kept_state *state;
+    const struct run *run;
+    bool drift; /* that would be another one */
+};
+struct json *view_explain(struct arena *mem, const struct view_explanation *explanation);
+const char *view_user_origin(const struct view_explanation *explanation);
+/* What it cannot do, and what would change that. */
+struct view_refusal {
+    const char *what;
+    const char *change;
+};
+extern const struct view_refusal view_refusals[];
+extern const size_t view_refusal_n;
+
+/* A sandbox that was built and compared: each check, expected and observed. */
+struct json *view_preflight(struct arena *mem, const struct run *run);
+
+/* What a policy's text says of itself: valid or not, and where it is wrong. */
+struct policy;
+struct json *view_policy(struct arena *mem, const struct policy *policy);
+struct json *view_policy_error(struct arena *mem, unsigned line, unsigned column,
+                               const struct err *err);
+
 struct json *view_file(struct arena *mem, const struct file_entry *entry);
 struct json *view_listing(struct arena *mem, const struct file_listing *listing);
 const char *view_file_type(uint32_t mode);

@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Rules: the tenant's shown, any text checked, and what either would say to a command. Nothing here
+ * has an effect, so nothing has a receipt. */
+
+#include "surface/api/call.h"
+#include "surface/api/tables.h"
+
+#include <string.h>
+
+#include "flow/decide/decide.h"
+#include "lib/base/limits.h"
+#include "model/run.h"
+#include "surface/view/view.h"
+
+static int show(struct call *call, const void *body, const void *query, struct err *err)
+{
+    AUTO(policy) struct policy *policy = NULL;
+    const char *text = NULL, *profile_text = NULL;
+    struct mark where;
+    struct json *answer;
+
+    (void)body;
+    (void)query;
+    if (tenant_rules(call->tenant, &call->mem, &text, &profile_text, err) < 0 ||
+        (text ? policy_parse(str_of(text), &policy, &where, err) : policy_builtin(&policy, err)) <
+            0)
+        return -1;
+    answer = view_policy(&call->mem, policy);
+    json_put_text(&call->mem, answer, "source", text ? "file" : "built-in");
+    if (text)
+        json_put_bytes(&call->mem, answer, "text", str_of(text));
+    return call_answer(call, 200, answer, err);
+}
+
+/* ---- check ---- */
+
+struct check_body {
+    const char *text;
+};
+
+/* clang-format off */
+static const struct field check_fields[] = {
+    {"text", FIELD_TEXT, offsetof(struct check_body, text), .required = true,
+     .max = POLICY_TEXT_MAX, .help = "A policy as a file would have it."},
+    {0},
+};
+/* clang-format on */
+
+/* That it is none is an answer, too. */
+static int check(struct call *call, const void *body, const void *query, struct err *err)
+{
+    AUTO(policy) struct policy *policy = NULL;
+    const struct check_body *wanted = body;
+    struct mark where = {0, 0};
+    struct err wrong;
+    struct json *answer;
+
+    (void)query;
+    if (policy_parse(str_of(wanted->text), &policy, &where, &wrong) == 0)
+        return call_answer(call, 200, view_policy(&call->mem, policy), err);
+    answer = view_policy(&call->mem, NULL);
+    json_put(answer, "error", view_policy_error(&call->mem, where.line, where.column, &wrong));
+    return call_answer(call, 200, answer, err);
+}
+
+/* ---- explain ---- */
+
+struct explain_body {
+    struct words command;
+    const char *policy;
+};
+
+/* clang-format off */
+static const struct field explain_fields[] = {
+    {"command", FIELD_WORDS, offsetof(struct explain_body, command), .required = true,
+     .max = ARGV_WORDS_MAX, .help = "What somebody wants to run."},
+    {"policy", FIELD_TEXT, offsetof(struct explain_body, policy), .max = POLICY_TEXT_MAX,
+     .help = "The text of the policy that is asked; the tenant's own by default."},
+    {0},
+};
+/* clang-format on */
+
+static int open_policy(struct call *call, const char *text, struct policy **out, struct err *err)
+{
+    const char *profile_text = NULL;
+    struct mark where;
+
+    if (!text && tenant_rules(call->tenant, &call->mem, &text, &profile_text, err) < 0)
+        return -1;
+    return text ? policy_parse(str_of(text), out, &where, err) : policy_builtin(out, err);
+}
+
+static struct json *decision_json(struct arena *mem, const struct run *run)
+{
+    const struct verdict *verdict = &run->verdict;
+    struct json *answer = json_object(mem);
+
+    json_put_text(mem, answer, "verdict", verdict_name(verdict->kind));
+    json_put_text(mem, answer, "reason_code", reason_code(verdict->reason));
+    json_put_bytes(mem, answer, "reason",
+                   str_of(verdict->text ? verdict->text : reason_text(verdict->reason)));
+    if (verdict->rule)
+        json_put_bytes(mem, answer, "rule", str_of(verdict->rule));
+    if (verdict->line)
+        json_put_int(mem, answer, "line", verdict->line);
+    json_put_text(mem, answer, "policy_hash", run->policy_hash);
+    if (run->demand.not_enforceable)
+        json_put_text(mem, answer, "not_enforceable", run->demand.not_enforceable);
+    return answer;
+}
+
+static int explain(struct call *call, const void *body, const void *query, struct err *err)
+{
+    AUTO(policy) struct policy *policy = NULL;
+    const struct explain_body *wanted = body;
+    struct request request = call_request(call, ACTION_RUN);
+    struct run run;
+    int failed;
+
+    (void)query;
+    request.argv = wanted->command;
+    if (open_policy(call, wanted->policy, &policy, err) < 0)
+        return -1;
+    run_init(&run);
+    failed = admit_run(&request, &run, err) < 0 || decide_run(policy, &run, err) < 0 ||
+             call_answer(call, 200, decision_json(&call->mem, &run), err) < 0;
+    run_done(&run);
+    return failed ? -1 : 0;
+}
+
+/* clang-format off */
+const struct route routes_policies[] = {
+    {.method = HTTP_GET,
+     .path = "/v1/policy",
+     .kind = ROUTE_LOOK,
+     .scope = SCOPE_READ,
+     .name = "getPolicy",
+     .summary = "The policy that new sandboxes of this tenant live under.",
+     .answer = "Its hash, how many rules it has, where it comes from, and its text unless it is "
+               "built in.",
+     .handle = show},
+    {.method = HTTP_POST,
+     .path = "/v1/policies/check",
+     .kind = ROUTE_LOOK,
+     .scope = SCOPE_READ,
+     .body = BODY_JSON,
+     .fields = check_fields,
+     .body_size = sizeof(struct check_body),
+     .name = "checkPolicy",
+     .summary = "Read a policy strictly and say what is wrong with it.",
+     .answer = "Whether it is valid; if not, what is wrong, with line and column.",
+     .handle = check},
+    {.method = HTTP_POST,
+     .path = "/v1/policies/explain",
+     .kind = ROUTE_LOOK,
+     .scope = SCOPE_READ,
+     .body = BODY_JSON,
+     .fields = explain_fields,
+     .body_size = sizeof(struct explain_body),
+     .name = "explainPolicy",
+     .summary = "What a policy says to a command, without running it.",
+     .answer = "Verdict, reason, and the rule it comes from.",
+     .handle = explain},
+    {0},
+};
+/* clang-format on */

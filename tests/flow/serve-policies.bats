@@ -1,0 +1,198 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# Policies, doctor, explain and recreate over HTTP; and that no verb of the command line is forgotten.
+
+load common
+load sandbox
+load kept
+load serve
+
+setup() {
+    common_setup
+    need curl jq
+}
+
+teardown() {
+    local status=0
+    serve_end || status=$?
+    destroy_all
+    return $status
+}
+
+is_status() {
+    [ "$http" = "$1" ] || {
+        printf 'status is %s, should be %s: %s\n' "$http" "$1" "$output" >&2
+        return 1
+    }
+}
+
+@test "policies are shown, checked and asked; the machine is looked at by admins" {
+    printf 'version: 1\ndefault: allow\ncommands:\n  - {name: no-rm, deny: [rm, "**"], reason: nothing is removed here}\n' >p.yaml
+    serve
+    TOKEN=$(token --scope read)
+    api /v1/policy
+    is_status 200
+    json_is .source built-in
+    json_is .valid true
+    hash=$(printf '%s' "$output" | jq -r .policy_hash)
+    post /v1/policies/check "$(jq -nc --rawfile t p.yaml '{text:$t}')"
+    is_status 200
+    json_is .valid true
+    [ "$(printf '%s' "$output" | jq -S .)" = "$("$BRIG" policy check --json p.yaml | jq -S '.policies[0] | del(.file)')" ]
+    printf 'version: 1\nnonsense: true\n' >bad.yaml
+    post /v1/policies/check "$(jq -nc --rawfile t bad.yaml '{text:$t}')"
+    is_status 200
+    json_is .valid false
+    json_is .error.line 2
+    json_is .error.column 1
+    post /v1/policies/check '{}'
+    refused 400 invalid
+    post /v1/policies/explain '{"command":["echo","hi"]}'
+    is_status 200
+    json_is .verdict ALLOW
+    json_is .policy_hash "$hash"
+    post /v1/policies/explain "$(jq -nc --rawfile t p.yaml '{command:["env","A=b","rm","x"],policy:$t}')"
+    is_status 200
+    json_is .verdict DENY
+    json_is .rule no-rm
+    json_is .line 4
+    post /v1/policies/explain "$(jq -nc --rawfile t bad.yaml '{command:["true"],policy:$t}')"
+    refused 400 invalid
+    # Nothing was recorded: nothing happened.
+    api /v1/receipts
+    refused 403 forbidden
+    [ -z "$("$BRIG" receipts list --json --limit 5 | jq -r '.. | objects | select(.action? == "run")')" ]
+
+    api /v1/doctor
+    refused 403 forbidden
+    TOKEN=$(token --scope admin)
+    api /v1/doctor
+    is_status 200
+    json_is '.findings | length' "$("$BRIG" doctor --json | jq '.findings | length')"
+    json_is '.providers[0].name' local
+}
+
+@test "a daemon's policy is the tenant's; a sandbox is explained and made again as it was" {
+    cp "$BRIG_ROOT/policies/default.yaml" p.yaml
+    serve --policy p.yaml
+    TOKEN=$(token)
+    api /v1/policy
+    json_is .source file
+    [ "$(printf '%s' "$output" | jq -r .text)" = "$(cat p.yaml)" ]
+    post /v1/sandboxes '{"name":"s"}'
+    is_status 201
+    old=$(printf '%s' "$output" | jq -r .sandbox_id)
+    api /v1/sandboxes/s/explain
+    is_status 200
+    json_is .drift false
+    [ "$(printf '%s' "$output" | jq -S 'del(.expires_at)')" = "$("$BRIG" sandbox explain s --json | jq -S 'del(.expires_at)')" ]
+    post /v1/sandboxes/s/exec '{"command":["touch","/tmp/f"]}'
+    api -X POST -H 'Idempotency-Key: r' /v1/sandboxes/s/recreate
+    is_status 201
+    json_is .old_sandbox_id "$old"
+    new=$(printf '%s' "$output" | jq -r .sandbox_id)
+    [ "$new" != "$old" ]
+    api -X POST -H 'Idempotency-Key: r' /v1/sandboxes/s/recreate
+    json_is .sandbox_id "$new"
+    post /v1/sandboxes/s/exec '{"command":["test","-e","/tmp/f"]}'
+    json_is .exit_code 1
+    api "/v1/sandboxes/$old"
+    refused 404 not_found
+    mkdir shown
+    brig sandbox create --name m --mount "$WORK/shown:/shown:ro"
+    TOKEN=$(token --scope run) api -X POST /v1/sandboxes/m/recreate
+    refused 403 forbidden
+    post /v1/preflight '{}'
+    is_status 200
+    json_is .pass true
+    json_is '[.checks[] | select(.result != "pass")] | length' 0
+    api /v1/sandboxes/nothing/explain
+    refused 404 not_found
+}
+
+# What the command line can do is a route, or there is a reason why not.
+verbs() {
+    cat <<'V'
+sandbox exec        run exec execSocket
+sandbox create      createSandbox
+sandbox list        listSandboxes
+sandbox show        getSandbox
+sandbox pause       pauseSandbox
+sandbox resume      resumeSandbox
+sandbox extend      extendSandbox
+sandbox destroy     destroySandbox
+sandbox logs        streamExec
+sandbox attach      streamExec signalExec
+sandbox ps          listExecs listProcesses
+sandbox recreate    recreateSandbox
+sandbox explain     explainSandbox
+sandbox snapshot    createSnapshot
+sandbox restore     restoreSandbox
+sandbox fork        forkSandbox forkSnapshot
+sandbox top         listSandboxes
+sandbox files       readFile writeFile removeFile listFiles statFile makeFolder moveFile watchFiles
+sandbox cp          packFolder unpackFolder
+sandbox port        - a port of the machine's loopback is its operator's
+sandbox preflight   preflight
+snapshot list       listSnapshots listSandboxSnapshots
+snapshot show       getSnapshot
+snapshot remove     removeSnapshot
+snapshot verify     verifySnapshot
+snapshot export     exportSnapshot
+snapshot import     importSnapshot
+receipts list       listReceipts tailReceipts
+receipts show       getReceipt
+receipts verify     verifyReceipts
+receipts head       getReceiptsHead
+receipts export     exportReceipts
+policy check        checkPolicy
+image pull          pullImage
+image import        importImage
+image list          listImages
+image show          getImage
+image remove        removeImage
+image export        exportImage
+image verify        verifyImage
+token create        createToken
+token list          listTokens
+token revoke        revokeToken
+freeze              freeze listFrozen
+unfreeze            unfreeze
+doctor              doctor
+version             getVersion
+sandbox diff        - compares with a folder of the machine, which is its operator's
+sandbox sync        - writes to a folder of the machine, which is its operator's
+sandbox conform     - tests this build on this machine: its operator's
+snapshot tend       - happens in the background by itself
+pool fill           - how much is built ahead is the operator's to say
+pool list           - how much is built ahead is the operator's to say
+pool refill         - happens in the background by itself
+pool drain          - how much is built ahead is the operator's to say
+verify              - needs no daemon: that is its point
+serve               - is the daemon
+completion          - of the command line itself
+help                - of the command line itself
+V
+}
+
+@test "no verb of the command line is forgotten" {
+    serve
+    TOKEN=$(token)
+    api /v1/openapi.json
+    printf '%s' "$output" | jq -r '.paths[][].operationId' | sort >routes
+    verbs | sed 's/  .*//' | sort >told
+    # The command lines of the help are indented by two, their texts begin in the same column.
+    brig help | sed -n '/^Commands:/,/^$/s/^  \([a-z][a-z -]*[a-z]\)  .*/\1/p' | sort >have
+    forgotten=$(comm -13 told have)
+    [ -z "$forgotten" ] || {
+        echo "no route and no reason: $forgotten" >&2
+        return 1
+    }
+    [ -z "$(comm -23 told have)" ]
+    verbs | sed -n 's/^[a-z ]*  \([^- ].*\)$/\1/p' | tr ' ' '\n' | sort -u >named
+    missing=$(comm -23 named routes)
+    [ -z "$missing" ] || {
+        echo "no such route: $missing" >&2
+        return 1
+    }
+}
