@@ -28,6 +28,7 @@
 #include "lib/base/memory.h"
 #include "lib/http/http-server.h"
 #include "lib/keeper/keeper.h"
+#include "lib/linux/cgroup.h"
 #include "surface/api/api.h"
 #include "surface/helm/helm.h"
 
@@ -298,10 +299,19 @@ static void watch_signals(struct daemon *daemon)
     }
 }
 
+/* Before the first helper: a delegated group with several processes in it cannot limit others. */
+static void leave_room(void)
+{
+    struct err ignored; /* a limit that cannot be held is told to whoever asks for one */
+
+    (void)!cgroup_settle(&ignored);
+}
+
 /* Before there is anything that could want a signature, or a thread: whoever talks to clients has
  * no key to lose. */
 static int give_keys_away(struct daemon *daemon, const char *state_dir, struct err *err)
 {
+    leave_room();
     if (keeper_open(state_dir, &daemon->keeper, err) < 0)
         return -1;
     daemon->signing = (struct record_signing){keeper_signer, daemon->keeper};

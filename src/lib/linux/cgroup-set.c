@@ -89,6 +89,18 @@ int cgroup_tree_prepare(const struct cgroup_tree *tree, struct err *err)
     return 0;
 }
 
+int cgroup_settle(struct err *err)
+{
+    struct cgroup_host host;
+
+    if (cgroup_probe(&host, err) < 0)
+        return -1;
+    for (size_t i = 0; i < host.tree_n; i++)
+        if (host.trees[i].vacate && cgroup_tree_prepare(&host.trees[i], err) < 0)
+            return -1;
+    return 0;
+}
+
 /* ---- make ---- */
 
 static int make_group(const struct cgroup_tree *tree, const char *name, int *out, struct err *err)

@@ -74,6 +74,11 @@ struct cgroup_host {
  * every mode is then CGROUP_NONE. -1 only when /proc cannot be read or makes no sense. */
 int cgroup_probe(struct cgroup_host *out, struct err *err) MUST_CHECK;
 
+/* For a process that will start others beside itself: leaves a group that was delegated to it while
+ * it is still alone there, so that sandboxes can be limited in it later. Nothing happens elsewhere.
+ */
+int cgroup_settle(struct err *err) MUST_CHECK;
+
 enum cgroup_mode cgroup_mode(const struct cgroup_host *host, enum cgroup_power power);
 const char *cgroup_mode_name(enum cgroup_mode mode); /* "none", "v1", "v2" */
 const char *cgroup_power_name(enum cgroup_power power);

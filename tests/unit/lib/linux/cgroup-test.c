@@ -619,6 +619,25 @@ static int user_alone_in_his_group(const char *dir)
     return hold_a_limit(&host, "second");
 }
 
+static int user_with_helpers(const char *dir)
+{
+    struct cgroup_host host;
+    struct err err = {.code = ERR_OS};
+    pid_t helper;
+    int failed;
+
+    EXPECT(cgroup_settle(&err) == 0);
+    helper = fork();
+    if (helper == 0)
+        (void)rest();
+    EXPECT(helper > 0 && cgroup_probe(&host, &err) == 0);
+    EXPECT(strcmp(host.trees[0].base, dir) == 0);
+    EXPECT(cgroup_mode(&host, CGROUP_MEMORY) == CGROUP_V2);
+    failed = hold_a_limit(&host, "helped");
+    EXPECT(kill(helper, SIGKILL) == 0 && waitpid(helper, NULL, 0) == helper);
+    return failed;
+}
+
 static int user_among_others(const char *dir)
 {
     struct cgroup_host host;
@@ -646,6 +665,11 @@ TEST(a_user_with_a_delegated_parent_makes_limited_groups_beside_his_session)
 TEST(a_user_alone_in_a_delegated_group_vacates_it)
 {
     run_delegated(true, false, user_alone_in_his_group);
+}
+
+TEST(who_settles_first_can_have_helpers_beside_him)
+{
+    run_delegated(true, false, user_with_helpers);
 }
 
 TEST(a_group_with_other_peoples_processes_is_not_vacated)
