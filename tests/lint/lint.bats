@@ -58,7 +58,7 @@ small_tree() {
 @test "shell scripts pass shellcheck" {
     need shellcheck
     run shellcheck brig .ci/run tools/build tools/build-asan tools/format tools/install-helm tools/install-packages \
-        tools/lint tools/run-tests tools/tidy
+        tools/lint tools/run-tests tools/sdk tools/tidy tests/clients/run
     echo "$output"
     [ "$status" -eq 0 ]
 }

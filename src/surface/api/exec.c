@@ -171,7 +171,7 @@ static int exec(struct call *call, const void *body, const void *query, struct e
     (void)query;
     request.env = wanted->env;
     request.workdir = wanted->workdir;
-    request.wall_ms = wanted->timeout_ms;
+    request.limits[LIMIT_WALL] = wanted->timeout_ms;
     request.tty = wanted->tty;
     request.detach = wanted->detach;
     request.keep_background = wanted->keep_background;

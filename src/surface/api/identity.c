@@ -9,9 +9,12 @@
 #include <strings.h>
 #include <unistd.h>
 
+#include "lib/http/http-ws.h"
+
 #define OWNER_SCOPES ((1U << SCOPE_COUNT) - 1)
 #define GUEST_SCOPES (SCOPE_READ | SCOPE_RUN | SCOPE_RECEIPTS)
 #define BEARER "Bearer "
+#define BEARER_PROTOCOL "brig.bearer."
 
 /* Without the port; of "[::1]:8080" what is in and with the brackets. */
 static struct str host_name(struct str host)
@@ -56,13 +59,34 @@ static int check_site(const struct api *api, const struct http_head *head, struc
     return err_set(err, ERR_FORBIDDEN, "pages of other sites may not speak to this daemon");
 }
 
+/* A browser's WebSocket sends no header of the page's choice, but names protocols: one of them may
+ * be the token. It is never the one that is chosen, so it does not come back. Two are none. */
+static struct str offered_token(const struct http_head *head)
+{
+    struct str offered, token = {0};
+    size_t at = 0, found = 0;
+
+    while (http_ws_asked(head) && http_find_next(head, "sec-websocket-protocol", &at, &offered))
+        while (offered.n) {
+            struct str one = str_trim(str_cut(&offered, ','));
+
+            if (!str_starts(one, BEARER_PROTOCOL))
+                continue;
+            token = (struct str){one.p + strlen(BEARER_PROTOCOL), one.n - strlen(BEARER_PROTOCOL)};
+            found++;
+        }
+    return found == 1 ? token : (struct str){0};
+}
+
 static struct str bearer(const struct http_head *head)
 {
     struct str value = http_find(head, "authorization");
     struct str none = {0};
 
-    if (!value.p)
-        return http_find(head, "x-api-key");
+    if (!value.p) {
+        value = http_find(head, "x-api-key");
+        return value.p ? value : offered_token(head);
+    }
     if (value.n <= strlen(BEARER) || strncasecmp(value.p, BEARER, strlen(BEARER)) != 0)
         return none;
     return (struct str){value.p + strlen(BEARER), value.n - strlen(BEARER)};

@@ -10,6 +10,7 @@
 
 #define CLOSE_POLICY 1008 /* RFC 6455: what was sent is not acceptable */
 #define CLOSE_FAILED 1011
+#define PROTOCOL "brig.v1"
 
 struct message {
     const char *type;
@@ -97,12 +98,24 @@ static void on_message(void *owner, struct http_ws *ws, bool is_text, struct str
 
 static const struct http_ws_handler handler = {.on_message = on_message};
 
+/* A browser that offers protocols wants one of them back. */
+static struct str chosen_protocol(const struct http_head *head)
+{
+    struct str offered;
+    size_t at = 0;
+
+    while (http_find_next(head, "sec-websocket-protocol", &at, &offered))
+        if (http_list_has(offered, PROTOCOL))
+            return STR_LIT(PROTOCOL);
+    return STR_LIT("");
+}
+
 int socket_accept(struct call *call, struct http_exchange *x, const struct http_head *head)
 {
     enum http_fault fault = HTTP_FAULT_UPGRADE;
 
     if (http_ws_asked(head) &&
-        http_ws_accept(x, &handler, call, STR_LIT(""), 0, &call->ws, &fault) == 0)
+        http_ws_accept(x, &handler, call, chosen_protocol(head), 0, &call->ws, &fault) == 0)
         return 0;
     http_refuse(x, fault);
     return -1;

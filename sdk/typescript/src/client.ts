@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import type { Execution } from "./events.js";
+import { Receipts } from "./receipts.js";
+import { execStream, execWhole, Sandbox, splitExec, type ExecOptions } from "./sandbox.js";
+import type {
+  CreateSandbox,
+  CreateToken,
+  Frozen,
+  RunResult,
+  SandboxInfo,
+  SandboxSpec,
+  TokenInfo,
+  WhoAmI,
+} from "./types.js";
+import { Snapshots } from "./snapshots.js";
+import { Wire, type BrigOptions, type CallOptions, type CreateOptions } from "./wire.js";
+
+export class Sandboxes {
+  constructor(private readonly wire: Wire) {}
+
+  async create(spec: CreateSandbox = {}, options: CreateOptions = {}): Promise<Sandbox> {
+    const info = await this.wire.json<SandboxInfo>("POST", ["v1", "sandboxes"], {
+      ...options,
+      json: spec,
+      creates: true,
+      long: true,
+    });
+    return new Sandbox(this.wire, info.sandbox_id, info);
+  }
+
+  /** All of them, at most 1000. */
+  async list(options: CallOptions = {}): Promise<SandboxInfo[]> {
+    return (await this.wire.json<{ sandboxes: SandboxInfo[] }>("GET", ["v1", "sandboxes"], options)).sandboxes;
+  }
+
+  /** By id or name; a NotFoundError when there is none. */
+  async get(id: string, options: CallOptions = {}): Promise<Sandbox> {
+    const info = await this.wire.json<SandboxInfo>("GET", ["v1", "sandboxes", id], options);
+    return new Sandbox(this.wire, info.sandbox_id, info);
+  }
+
+  /** By id or name, without asking whether there is one. */
+  of(id: string): Sandbox {
+    return new Sandbox(this.wire, id);
+  }
+}
+
+export class Tokens {
+  constructor(private readonly wire: Wire) {}
+
+  /** Its words are in the answer, this once. */
+  create(spec: CreateToken, options: CreateOptions = {}): Promise<TokenInfo & { token: string }> {
+    return this.wire.json("POST", ["v1", "tokens"], { ...options, json: spec, creates: true });
+  }
+
+  async list(options: CallOptions = {}): Promise<TokenInfo[]> {
+    return (await this.wire.json<{ tokens: TokenInfo[] }>("GET", ["v1", "tokens"], options)).tokens;
+  }
+
+  revoke(id: string, options: CallOptions = {}): Promise<TokenInfo> {
+    return this.wire.json("DELETE", ["v1", "tokens", id], options);
+  }
+}
+
+/** Whom it concerns; without a tenant everybody. */
+export interface FreezeSpec {
+  tenant?: string;
+  principal?: string;
+}
+
+/** The stop button: refuses new effects, what runs goes on. */
+export class Freeze {
+  constructor(private readonly wire: Wire) {}
+
+  async list(options: CallOptions = {}): Promise<Frozen[]> {
+    return (await this.wire.json<{ frozen: Frozen[] }>("GET", ["v1", "freeze"], options)).frozen;
+  }
+
+  set(spec: FreezeSpec & { reason?: string } = {}, options: CallOptions = {}): Promise<Frozen> {
+    return this.wire.json("POST", ["v1", "freeze"], { ...options, json: spec });
+  }
+
+  /** Takes back exactly one. */
+  lift(spec: FreezeSpec = {}, options: CallOptions = {}): Promise<Frozen> {
+    return this.wire.json("DELETE", ["v1", "freeze"], { ...options, query: { ...spec } });
+  }
+}
+
+export interface RunOptions extends Pick<ExecOptions, "stdin" | "onStdout" | "onStderr" | "signal" | "idempotencyKey"> {
+  /** What its sandbox is made from. */
+  sandbox?: SandboxSpec;
+}
+
+/** A daemon, and whom it takes us for. */
+export class Brig {
+  readonly sandboxes: Sandboxes;
+  readonly receipts: Receipts;
+  readonly snapshots: Snapshots;
+  readonly tokens: Tokens;
+  readonly freeze: Freeze;
+  protected readonly wire: Wire;
+
+  constructor(options: BrigOptions = {}) {
+    this.wire = new Wire(options);
+    this.sandboxes = new Sandboxes(this.wire);
+    this.receipts = new Receipts(this.wire);
+    this.snapshots = new Snapshots(this.wire);
+    this.freeze = new Freeze(this.wire);
+    this.tokens = new Tokens(this.wire);
+  }
+
+  /** Runs one command in a sandbox of its own, which ends with it. */
+  run(command: readonly string[], options: RunOptions = {}): Promise<RunResult> {
+    const { body, callbacks, call } = splitExec(command, options);
+    return execWhole(this.wire, ["v1", "runs"], body, callbacks, call);
+  }
+
+  /** The same as events. */
+  runStream(command: readonly string[], options: RunOptions = {}): Promise<Execution> {
+    const { body, callbacks, call } = splitExec(command, options);
+    return execStream(this.wire, ["v1", "runs"], body, callbacks, call);
+  }
+
+  whoami(options: CallOptions = {}): Promise<WhoAmI> {
+    return this.wire.json("GET", ["v1", "whoami"], options);
+  }
+
+  version(options: CallOptions = {}): Promise<{ name: string; version: string }> {
+    return this.wire.json("GET", ["version"], options);
+  }
+
+  /** Whether the daemon answers; needs no token. */
+  async healthy(options: CallOptions = {}): Promise<boolean> {
+    return (await this.wire.text("GET", ["healthz"], options)).trim() === "ok";
+  }
+
+  /** Counters in the text format of Prometheus. */
+  metrics(options: CallOptions = {}): Promise<string> {
+    return this.wire.text("GET", ["metrics"], options);
+  }
+
+  /** The description of the API, OpenAPI 3.1. */
+  openapi(options: CallOptions = {}): Promise<Record<string, unknown>> {
+    return this.wire.json("GET", ["v1", "openapi.json"], options);
+  }
+}

@@ -1,0 +1,358 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// What goes to the daemon and comes from it, under the names it has there (docs/api.md and
+// /v1/openapi.json). Members that a newer daemon adds are passed on.
+
+export type Verdict = "ALLOW" | "DENY" | "ASK";
+
+/** What holds a limit, and who wanted it so. */
+export interface Limit {
+  value: number;
+  means: string;
+  origin: string;
+}
+
+export interface Limits {
+  /** Thousandths of a processor. */
+  cpu_millis?: number;
+  memory_bytes?: number;
+  pids?: number;
+  disk_bytes?: number;
+  inodes?: number;
+  /** How long each command may take. */
+  wall_ms?: number;
+}
+
+/** What any sandbox is made from. */
+export interface SandboxSpec {
+  provider?: string;
+  /** An image that is there, or "host" for the machine's own system. */
+  image?: string;
+  env?: Record<string, string>;
+  workdir?: string;
+  /** SRC:DST[:ro|rw], folders of the machine; needs the scope "host". */
+  mounts?: string[];
+  /** DIR[:none|ro|rw|mirror]; needs the scope "host". */
+  workspace?: string;
+  limits?: Limits;
+}
+
+/** What a sandbox that stays is made from. */
+export interface CreateSandbox extends SandboxSpec {
+  name?: string;
+  labels?: Record<string, string>;
+  scope?: "session" | "agent" | "shared";
+  /** It ends so long after it was made or extended. */
+  ttl_ms?: number;
+  idle_ms?: number;
+  lifetime_ms?: number;
+  snapshot_id?: string;
+}
+
+export interface SandboxInfo {
+  sandbox_id: string;
+  name: string;
+  state: string;
+  provider: string;
+  image: string;
+  image_digest: string;
+  base_snapshot_id: string;
+  config_hash: string;
+  policy_hash: string;
+  preflight_hash: string;
+  created_at: string;
+  expires_at: string;
+  principal: string;
+  /** "name=value" each. */
+  labels: string[];
+  scope: string;
+  mounts: string[];
+  workspace?: string;
+  user?: string;
+  pid: number;
+  processes: number;
+  cpu_us: number;
+  memory_bytes: number;
+  peak_memory_bytes: number;
+  disk_bytes: number;
+  disk_read_bytes: number;
+  disk_written_bytes: number;
+  /** Only in the answer to its making. */
+  receipt_id?: string;
+}
+
+/** A sandbox was held, let go on, extended or ended. */
+export interface Change {
+  sandbox_id: string;
+  action: string;
+  done: boolean;
+  failure?: string;
+  receipt_id: string;
+  duration_us: number;
+}
+
+export interface Posture {
+  provider: string;
+  provider_version: string;
+  sandbox_spec_hash: string;
+  image_digest: string;
+  mounts_hash: string;
+  egress_policy_hash: string;
+  resource_limits_hash: string;
+  preflight_hash: string;
+  policy_hash: string;
+}
+
+/** How a command ended, and what is proven about it. */
+export interface RunResult extends Posture {
+  verdict: Verdict;
+  reason_code: string;
+  reason: string;
+  rule?: string;
+  receipt_id: string;
+  intent_receipt_id: string;
+  decision_id: string;
+  run_id: string;
+  limits: Record<string, Limit>;
+  /** null: a signal ended it. */
+  exit_code: number | null;
+  signal: number | null;
+  timed_out: boolean;
+  oom_killed: boolean;
+  /** What was kept of it; empty when it was streamed. Bytes that are no text are in stdout_b64. */
+  stdout: string;
+  stderr: string;
+  stdout_b64?: string;
+  stderr_b64?: string;
+  stdout_bytes: number;
+  stderr_bytes: number;
+  truncated: boolean;
+  stdout_hash: string;
+  stderr_hash: string;
+  output_hash: string;
+  duration_ms: number;
+  cpu_us: number;
+  peak_memory_bytes: number;
+  disk_read_bytes: number;
+  disk_written_bytes: number;
+  protected_changes?: { path: string; hash: string }[];
+  protected_changes_count?: number;
+  protected_complete?: boolean;
+  lamport_clock: number;
+  timestamp: string;
+}
+
+export interface DetachedAnswer extends Posture {
+  exec_id: string;
+  sandbox_id: string;
+  verdict: Verdict;
+  intent_receipt_id: string;
+  decision_id: string;
+}
+
+export interface ExecInfo {
+  exec_id: string;
+  state: "running" | "ended" | "killed";
+  detached: boolean;
+  began_at: string;
+  stdout_bytes?: number;
+  stderr_bytes?: number;
+  exit_code?: number | null;
+  signal?: number | null;
+}
+
+export interface ProcessInfo {
+  pid: number;
+  exec: string;
+  state: string;
+  cpu_us: number;
+  memory_bytes: number;
+  command: string;
+}
+
+export interface ExecSpec {
+  env?: Record<string, string>;
+  workdir?: string;
+  /** Its own time; the sandbox's by default. */
+  timeout_ms?: number;
+  /** Give it a terminal. */
+  tty?: boolean;
+  /** What it leaves running stays. */
+  keep_background?: boolean;
+}
+
+export interface FileInfo {
+  name: string;
+  name_b64?: string;
+  type: "file" | "directory" | "link" | "fifo" | "socket" | "device" | "unknown";
+  /** Octal. */
+  mode: string;
+  size: number;
+  mtime: string;
+  uid: number;
+  gid: number;
+  target?: string;
+}
+
+/** A transfer, and the receipt of it. */
+export interface Moved {
+  sandbox_id: string;
+  verb: string;
+  path: string;
+  bytes: number;
+  count: number;
+  skipped: number;
+  hash?: string;
+  tree_hash?: string;
+  receipt_id: string;
+  duration_us: number;
+}
+
+export interface FileListing extends Moved {
+  entries: FileInfo[];
+  truncated: boolean;
+}
+
+export interface FileChange {
+  event: string;
+  /** Of what changed in a folder. */
+  name?: string;
+  name_b64?: string;
+}
+
+export interface SnapshotInfo {
+  snapshot_id: string;
+  name: string;
+  /** There a moment after it was taken. */
+  digest: string;
+  sandbox_id: string;
+  created_at: string;
+  principal: string;
+  image: string;
+  image_digest: string;
+  layers: string[];
+  stack: string[];
+  live: boolean;
+  held_us: number;
+  bytes_copied: number;
+  entries_copied: number;
+}
+
+/** One was taken, gone back to, or brought in. */
+export interface SnapshotMade {
+  sandbox_id: string;
+  snapshot_id: string;
+  live: boolean;
+  /** For how long the sandbox was held still. */
+  held_us: number;
+  bytes_copied: number;
+  entries_copied: number;
+  done: boolean;
+  receipt_id: string;
+  duration_us: number;
+}
+
+export interface SnapshotRemoved {
+  snapshot_id: string;
+  /** false: something still stands on it. */
+  freed: boolean;
+  receipt_id: string;
+}
+
+export interface ForkSpec {
+  /** One by default. All of them are made, or none stays. */
+  count?: number;
+  /** NAME-1, NAME-2, … when there are several. */
+  name?: string;
+  labels?: Record<string, string>;
+  ttl_ms?: number;
+  idle_ms?: number;
+  lifetime_ms?: number;
+}
+
+export interface ForkAnswer {
+  snapshot_id: string;
+  sandboxes: SandboxInfo[];
+}
+
+/** Whose new effects are refused; "" is everybody. */
+export interface Frozen {
+  tenant: string;
+  principal: string;
+  reason: string;
+  receipt_id?: string;
+  [member: string]: unknown;
+}
+
+export interface Receipt {
+  v: number;
+  kind: string;
+  key_id: string;
+  seq: number;
+  prev_hash: string;
+  lamport_clock: number;
+  receipt_id: string;
+  timestamp: string;
+  run_id: string;
+  tenant: string;
+  principal: string;
+  status: "APPROVED" | "DENIED" | "PENDING";
+  verdict: Verdict;
+  reason_code: string;
+  hash: string;
+  signature: string;
+  [member: string]: unknown;
+}
+
+export interface ReceiptHead {
+  v: number;
+  kind: "head";
+  key_id: string;
+  seq: number;
+  count: number;
+  head_hash: string;
+  timestamp: string;
+  hash: string;
+  signature: string;
+}
+
+export type Scope =
+  | "read"
+  | "run"
+  | "host"
+  | "images"
+  | "receipts"
+  | "policy"
+  | "approve"
+  | "metrics"
+  | "admin";
+
+export interface CreateToken {
+  scopes: Scope[];
+  tenant?: string;
+  principal?: string;
+  expires_in_s?: number;
+  requests_per_second?: number;
+  requests_at_once?: number;
+}
+
+export interface TokenInfo {
+  token_id: string;
+  tenant: string;
+  principal: string;
+  scopes: Scope[];
+  requests_per_second: number;
+  requests_at_once: number;
+  created_at: string;
+  expires_at: string;
+  used_at: string;
+  revoked_at: string;
+  receipt_id?: string;
+}
+
+export interface WhoAmI {
+  tenant: string;
+  principal: string;
+  /** Separated by commas. */
+  scopes: string;
+}
