@@ -118,6 +118,18 @@ int govern_refuse(struct govern *govern, const struct request *request, struct s
                   enum reason reason, const char *text, struct run *run,
                   struct err *err) MUST_CHECK;
 
+/* Whether a provider is what is promised of it; each check is a run of its own. */
+enum conform_tier {
+    CONFORM_COMPATIBLE,
+    CONFORM_VERIFIED,
+    CONFORM_SOVEREIGN,
+};
+const char *conform_tier_name(enum conform_tier tier);
+typedef void conform_visitor(void *context, const char *name, bool passed, const char *why);
+/* Of the request everything but the command. True: all of them passed. */
+bool govern_conform(struct govern *govern, const struct request *request, enum conform_tier tier,
+                    conform_visitor *visit, void *context);
+
 /* Who may knock (lib/access). A token is issued, its words go to text (TOKEN_TEXT_BYTES); or one
  * is revoked, of a tenant or (NULL) of any. The principal of the request is whoever asks. */
 struct access;

@@ -270,6 +270,111 @@ const scenarios = {
         await send('DELETE', `/sandbox/${id}`);
         await send('DELETE', `/sandbox/${other}`);
     },
+
+    // ---- the other operations of the SDK ----
+    async proof() {
+        const id = await create();
+        await execIntent(id, ['echo', 'x']);
+        await execute(id, 'echo x');
+        await execute(id, 'never asked');
+        const sessions = (await send('GET', '/api/v1/proofgraph/sessions?limit=50&offset=0')).json;
+        const session = sessions.find((one) => one.session_id === id);
+        assert.deepEqual(Object.keys(session), ['session_id', 'created_at', 'receipt_count', 'last_lamport_clock']);
+        assert.equal(session.receipt_count, 6); // create, decision, run: two each but the decision; denial
+        assert.equal((await send('GET', '/api/v1/proofgraph/sessions?limit=1&offset=1')).json.length, 1);
+        const receipts = (await send('GET', `/api/v1/proofgraph/sessions/${id}/receipts`)).json;
+        assert.equal(receipts.length, 6);
+        for (const one of receipts) assert.deepEqual(Object.keys(one), ['receipt_id', 'decision_id', 'effect_id', 'status', 'reason_code', 'output_hash', 'blob_hash', 'prev_hash', 'lamport_clock', 'signature', 'timestamp', 'principal']);
+        assert.equal(receipts.at(-1).status, 'DENIED');
+        assert.equal(receipts.at(-1).reason_code, 'DENY_APPROVAL_REQUIRED');
+        assert.equal(receipts.at(-1).lamport_clock, session.last_lamport_clock);
+        const { hash } = await receipt(receipts[2].receipt_id);
+        for (const name of [hash, encodeURIComponent(hash), hash.slice(7), receipts[2].receipt_id]) assert.deepEqual((await send('GET', `/api/v1/proofgraph/receipts/${name}`)).json, receipts[2]);
+        checkRefused(await send('GET', `/api/v1/proofgraph/receipts/${'0'.repeat(64)}`), 404);
+        checkRefused(await send('GET', '/api/v1/proofgraph/sessions/nobody/receipts'), 404);
+        assert.deepEqual((await send('GET', '/healthz', undefined, { 'Content-Type': 'application/json' })).json, { status: 'ok', version: '' });
+        assert.deepEqual(Object.keys((await send('GET', '/version')).json), ['version', 'commit', 'build_time', 'go_version']);
+        await send('DELETE', `/sandbox/${id}`);
+    },
+
+    async evidence() {
+        const { gunzipSync, gzipSync } = await import('node:zlib');
+        const id = await create();
+        await execIntent(id, ['echo', 'x']);
+        await execute(id, 'echo x');
+        const take = async (body) => (await send('POST', '/api/v1/evidence/export', body)).bytes;
+        const check = async (bytes, path = '/api/v1/evidence/verify') => {
+            const form = new FormData();
+            form.append('bundle', new Blob([bytes]), 'pack.tar.gz');
+            const answer = await send('POST', path, form, { Authorization: auth.Authorization });
+            assert.equal(answer.status, 200, answer.bytes.toString());
+            assert.deepEqual(Object.keys(answer.json), ['verdict', 'checks', 'errors']);
+            assert.deepEqual(Object.keys(answer.json.checks), ['signatures', 'causal_chain', 'policy_compliance']);
+            return answer.json;
+        };
+        for (const body of [{ session_id: id, format: 'tar.gz' }, { session_id: null, format: 'tar.gz' }]) {
+            const bundle = await take(body);
+            assert.deepEqual(await take(body), bundle); // the same bytes
+            for (const path of ['/api/v1/evidence/verify', '/api/v1/replay/verify']) {
+                const good = await check(bundle, path);
+                assert.deepEqual(good, { verdict: 'PASS', checks: { signatures: 'PASS', causal_chain: 'PASS', policy_compliance: 'PASS' }, errors: [] });
+            }
+        }
+        const bundle = await take({ session_id: id });
+        const tar = gunzipSync(bundle);
+        const again = (change) => {
+            const copy = Buffer.from(tar);
+            change(copy);
+            return gzipSync(copy);
+        };
+        // Any byte of it.
+        for (let i = 0; i < 40; i++) {
+            const at = Math.floor((tar.length * i) / 40);
+            const bad = await check(again((copy) => (copy[at] ^= 1)));
+            assert.equal(bad.verdict, 'FAIL', `byte ${at}`);
+            assert.ok(bad.errors.length > 0);
+        }
+        // A change with the index made to fit is found by the signature, and named.
+        const fit = (from, to) => {
+            let text = tar.toString('latin1').replace(from, to);
+            const start = text.indexOf('02_PROOFGRAPH/receipts.jsonl\0');
+            const size = parseInt(text.slice(start + 124, start + 135), 8);
+            const lines = text.slice(start + 512, start + 512 + size);
+            const old = tar.toString('latin1').slice(start + 512, start + 512 + size);
+            const hex = (part) => createHash('sha256').update(Buffer.from(part, 'latin1')).digest('hex');
+            text = text.replace(hex(old), hex(lines));
+            return gzipSync(Buffer.from(text, 'latin1'));
+        };
+        const forged = await check(fit('"status":"APPROVED"', '"status":"APPROVEX"'));
+        assert.equal(forged.verdict, 'FAIL');
+        assert.equal(forged.checks.signatures, 'FAIL');
+        assert.equal(forged.checks.causal_chain, 'PASS');
+        assert.match(forged.errors[0], /^signatures: line \d+/);
+        for (const bytes of [Buffer.from('no'), gzipSync(Buffer.from('no')), bundle.subarray(0, bundle.length - 9), gzipSync(tar.subarray(0, 2048))]) assert.equal((await check(bytes)).verdict, 'FAIL');
+        // Other ways in: a multipart body that calls itself JSON, and base64.
+        const boundary = 'xyz';
+        const body = Buffer.concat([Buffer.from(`--${boundary}\r\nContent-Disposition: form-data; name="bundle"; filename="pack.tar.gz"\r\nContent-Type: application/octet-stream\r\n\r\n`), bundle, Buffer.from(`\r\n--${boundary}--\r\n`)]);
+        assert.equal((await send('POST', '/api/v1/evidence/verify', body)).json.verdict, 'PASS');
+        assert.equal((await send('POST', '/api/v1/evidence/verify', { bundle_b64: bundle.toString('base64') })).json.verdict, 'PASS');
+        for (const nonsense of ['x', '{}', '--a\r\n\r\n', '--a--\r\n']) checkRefused(await send('POST', '/api/v1/evidence/verify', nonsense), 400);
+        checkRefused(await send('POST', '/api/v1/evidence/export', { session_id: 'nobody' }), 404);
+        checkRefused(await send('POST', '/api/v1/evidence/export', { format: 'zip' }), 400);
+        await send('DELETE', `/sandbox/${id}`);
+    },
+
+    async conformance() {
+        const answer = await send('POST', '/api/v1/conformance/run', { level: 'L1', profile: null });
+        assert.equal(answer.status, 200, answer.bytes.toString());
+        assert.deepEqual(Object.keys(answer.json), ['report_id', 'level', 'verdict', 'gates', 'failed', 'details']);
+        assert.equal(answer.json.verdict, 'PASS', JSON.stringify(answer.json));
+        assert.equal(answer.json.gates, 4);
+        assert.equal(answer.json.details.deny_degraded, 'PASS');
+        const kept = await send('GET', `/api/v1/conformance/reports/${answer.json.report_id}`);
+        assert.deepEqual(kept.json, answer.json);
+        checkRefused(await send('GET', '/api/v1/conformance/reports/nobody'), 404);
+        checkRefused(await send('GET', '/api/v1/conformance/reports/..receipts'), 404);
+        checkRefused(await send('POST', '/api/v1/conformance/run', { level: 'L9' }), 400);
+    },
 };
 
 if (scenarios[scenario]) await scenarios[scenario]();

@@ -77,3 +77,22 @@ END
     TOKEN=$a post "/sandbox/$id/process/execute" '{"command":"id"}'
     [ "$http" = 200 ]
 }
+
+@test "the SDK's operations answer from the ledger; a changed bundle fails" {
+    serve
+    TOKEN=$(token)
+    client proof
+    client evidence
+    client conformance
+    # A bundle of another tenant is signed by nobody this one trusts.
+    curl -sS -H "Authorization: Bearer $TOKEN" -d '{}' -o mine.tgz "http://127.0.0.1:$PORT/api/v1/evidence/export"
+    TOKEN=$(token --tenant other)
+    post /v1/runs '{"command":["true"]}'
+    api -F bundle=@mine.tgz /api/v1/evidence/verify
+    json_is .verdict FAIL
+    json_is .checks.signatures FAIL
+    json_is .checks.causal_chain PASS
+    TOKEN=$(token --scope run)
+    post /api/v1/evidence/export '{}'
+    refused 403 forbidden
+}

@@ -113,6 +113,60 @@ int record_show(struct record *record, struct arena *mem, const char *name, cons
 /* JSON lines, oldest first, as they stand in the ledger. */
 int record_export(struct record *record, int fd, uint64_t *out_count, struct err *err) MUST_CHECK;
 
+struct record_trust;
+
+/* ---- by session ---- */
+
+struct record_session {
+    struct str id;
+    struct str began_at; /* of its first receipt */
+    uint64_t receipts;
+    uint64_t lamport_clock; /* of its last one */
+};
+typedef int record_session_visitor(void *context, const struct record_session *session,
+                                   struct err *err);
+/* Last used first. */
+int record_sessions(struct record *record, uint64_t limit, uint64_t offset,
+                    record_session_visitor *visit, void *context, struct err *err) MUST_CHECK;
+/* All of one, oldest first, up to a sequence number (0: all). */
+int record_of_session(struct record *record, const char *session_id, uint64_t up_to,
+                      record_visitor *visit, void *context, struct err *err) MUST_CHECK;
+int record_by_hash(struct record *record, struct arena *mem, const struct hash *hash,
+                   const struct json **out, struct err *err) MUST_CHECK;
+/* Whether the ledger has exactly this there. */
+int record_has(struct record *record, uint64_t seq, const struct hash *hash, bool *out,
+               struct err *err) MUST_CHECK;
+
+/* ---- bundles ---- */
+
+/* A session, or (NULL) all there is, as a tar file; the same receipts are the same bytes. What does
+ * not fit into memory lies in spool_dir meanwhile. */
+int record_bundle(struct record *record, const char *session_id, const char *spool_dir, int fd,
+                  struct err *err) MUST_CHECK;
+
+#define BUNDLE_ERRORS_MAX 32
+#define BUNDLE_ERROR_BYTES 200
+
+struct record_bundle_check {
+    const struct record_trust *trust;
+    struct record *ledger; /* a replay: what it must agree with; or NULL */
+};
+
+struct record_bundle_report {
+    struct arena mem;
+    bool signatures;
+    bool causal_chain;
+    bool policy_compliance;
+    uint64_t receipts;
+    char errors[BUNDLE_ERRORS_MAX][BUNDLE_ERROR_BYTES]; /* "causal_chain: line 4 is out of order" */
+    size_t error_n;
+};
+
+/* -1 only when verifying was not possible; what it found is in *out, whose arena is the caller's.
+ */
+int record_bundle_verify(struct str tar, const struct record_bundle_check *check,
+                         struct record_bundle_report *out, struct err *err) MUST_CHECK;
+
 /* ---- verifying ---- */
 
 /* The key a verifier believes, and why. */

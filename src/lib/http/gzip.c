@@ -2,8 +2,11 @@
 
 #include "lib/http/http-gzip.h"
 
+#include <errno.h>
+#include <unistd.h>
 #include <zlib.h>
 
+#include "lib/base/io.h"
 #include "lib/base/memory.h"
 
 #define PIECE_BYTES (16 * KIB)
@@ -102,4 +105,55 @@ int http_gunzip_end(const struct http_gunzip *z, enum http_fault *fault)
         return 0;
     *fault = z->fault != HTTP_NO_FAULT ? z->fault : HTTP_FAULT_GZIP;
     return -1;
+}
+
+/* ---- the other way ---- */
+
+/* What the compressor has, after this input. */
+static int deflate_all(z_stream *z, int flush, int to, struct err *err)
+{
+    unsigned char piece[PIECE_BYTES];
+
+    do {
+        z->next_out = piece;
+        z->avail_out = sizeof piece;
+        if (deflate(z, flush) == Z_STREAM_ERROR)
+            return err_set(err, ERR_INTERNAL, "compressing");
+        if (write_all(to, piece, sizeof piece - z->avail_out, err) < 0)
+            return -1;
+    } while (z->avail_out == 0);
+    return 0;
+}
+
+static int deflate_fd(z_stream *z, int from, int to, struct err *err)
+{
+    unsigned char piece[PIECE_BYTES];
+    ssize_t n;
+
+    do {
+        n = read(from, piece, sizeof piece);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return err_os(err, "reading what is to be compressed");
+        z->next_in = piece;
+        z->avail_in = (uInt)n;
+        if (deflate_all(z, n ? Z_NO_FLUSH : Z_FINISH, to, err) < 0)
+            return -1;
+    } while (n != 0);
+    return 0;
+}
+
+int http_gzip_fd(int from, int to, struct err *err)
+{
+    z_stream z = {0};
+    int failed;
+
+    /* Without a head of our own zlib writes one that has no time and no name. */
+    if (deflateInit2(&z, Z_DEFAULT_COMPRESSION, Z_DEFLATED, GZIP_WINDOW, 8, Z_DEFAULT_STRATEGY) !=
+        Z_OK)
+        return err_set(err, ERR_INTERNAL, "no compressor");
+    failed = deflate_fd(&z, from, to, err);
+    (void)deflateEnd(&z);
+    return failed;
 }

@@ -17,3 +17,6 @@ enum http_body_event http_gunzip_next(struct http_gunzip *z, struct str *in, str
                                       enum http_fault *fault);
 /* The body is over: -1 and *fault when the stream is not. */
 int http_gunzip_end(const struct http_gunzip *z, enum http_fault *fault) MUST_CHECK;
+
+/* Everything from one descriptor to another, compressed; the same bytes become the same bytes. */
+int http_gzip_fd(int from, int to, struct err *err) MUST_CHECK;

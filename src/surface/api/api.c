@@ -464,6 +464,7 @@ static int fill_call(struct call *call, const struct route *route, const struct 
     for (size_t i = 0; i < ROUTE_PARAMS_MAX; i++)
         call->params[i] = params[i].p ? arena_text(&call->mem, params[i]) : NULL;
     call->accept = copy_header(call, head, "accept", "");
+    call->content_type = copy_header(call, head, "content-type", "");
     call->last_event = copy_header(call, head, "last-event-id", NULL);
     call->key = copy_header(call, head, "idempotency-key", NULL);
     if (call->key && (!*call->key || strlen(call->key) > KEY_BYTES_MAX))

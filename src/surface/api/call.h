@@ -36,11 +36,12 @@ struct call {
     struct caller caller;
     struct tenant *tenant;
     const char *params[ROUTE_PARAMS_MAX];
-    const char *id;         /* of the request, in the log and in X-Request-Id */
-    const char *accept;     /* Accept, or "" */
-    const char *last_event; /* Last-Event-ID, or NULL */
-    const char *key;        /* Idempotency-Key, or NULL */
-    const void *body;       /* the struct of the route's fields, or NULL */
+    const char *id;           /* of the request, in the log and in X-Request-Id */
+    const char *accept;       /* Accept, or "" */
+    const char *content_type; /* Content-Type, or "" */
+    const char *last_event;   /* Last-Event-ID, or NULL */
+    const char *key;          /* Idempotency-Key, or NULL */
+    const void *body;         /* the struct of the route's fields, or NULL */
     const void *query;
     const char *query_text; /* as it came */
     int orders[2];          /* what is to be read, and where the loop writes; -1: none */

@@ -6,13 +6,22 @@
 #include "surface/api/plug.h"
 #include "surface/api/tables.h"
 
+#include <string.h>
+
 #include "lib/base/limits.h"
 
 static int health(struct call *call, const void *body, const void *query, struct err *err)
 {
+    struct json *object = json_object(&call->mem);
+
     (void)body;
     (void)query;
-    return call_answer_bytes(call, 200, "text/plain", STR_LIT("ok\n"), err);
+    if (!strstr(call->content_type, "application/json"))
+        return call_answer_bytes(call, 200, "text/plain", STR_LIT("ok\n"), err);
+    /* HELM's clients call everything JSON and want it back; no version without a token. */
+    json_put_text(&call->mem, object, "status", "ok");
+    json_put_text(&call->mem, object, "version", "");
+    return call_answer(call, 200, object, err);
 }
 
 static int version(struct call *call, const void *body, const void *query, struct err *err)
@@ -21,8 +30,11 @@ static int version(struct call *call, const void *body, const void *query, struc
 
     (void)body;
     (void)query;
-    json_put_text(&call->mem, object, "name", "brig");
+    /* Exactly these: HELM's clients take no others. */
     json_put_text(&call->mem, object, "version", call->api->version);
+    json_put_text(&call->mem, object, "commit", "");
+    json_put_text(&call->mem, object, "build_time", "");
+    json_put_text(&call->mem, object, "go_version", "");
     return call_answer(call, 200, object, err);
 }
 
@@ -67,13 +79,13 @@ const struct route routes_system[] = {
      .open = true,
      .name = "health",
      .summary = "Whether the daemon answers.",
-     .answer = "The word ok.",
+     .answer = "The word ok; as an object for those who call JSON what they send.",
      .handle = health},
     {.method = HTTP_GET,
      .path = "/version",
      .name = "getVersion",
      .summary = "Which Brig this is.",
-     .answer = "Name and version.",
+     .answer = "Its version, and members HELM's clients want.",
      .handle = version},
     {.method = HTTP_GET,
      .path = "/v1/whoami",

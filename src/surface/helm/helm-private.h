@@ -21,6 +21,9 @@ struct helm {
 };
 
 extern const struct route helm_routes_chat[];
+extern const struct route helm_routes_conformance[];
+extern const struct route helm_routes_evidence[];
+extern const struct route helm_routes_proof[];
 extern const struct route helm_routes_sandbox[];
 extern const struct route helm_routes_tools[];
 
@@ -45,6 +48,9 @@ int helm_refuse(struct call *call, const struct request *request, int status, en
 void helm_session(const struct call *call, struct run *run);
 /* The sentence of a verdict. */
 const char *helm_sentence(const struct verdict *verdict);
+
+/* proof.c: a receipt of ours with the twelve members of theirs. */
+struct json *helm_receipt(struct arena *mem, const struct json *receipt);
 
 /* ---- intent.c: what is to be judged ---- */
 
