@@ -17,6 +17,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -37,6 +38,7 @@
 #define FIRST_ACTIVATED_FD 3
 #define GRACE_MS 10000
 #define SOCKET_MODE 0600
+#define DESCRIPTORS_LEAST 1024
 
 struct options {
     const char *state_dir;
@@ -291,12 +293,31 @@ static void watch_signals(struct daemon *daemon)
     static const int numbers[] = {SIGTERM, SIGINT};
 
     (void)signal(SIGPIPE, SIG_IGN);
+    (void)signal(SIGXFSZ, SIG_IGN); /* a file that may not grow is an error of whoever writes it */
     for (size_t i = 0; i < COUNT(numbers); i++) {
         (void)uv_signal_init(&daemon->loop, &daemon->signals[i]);
         daemon->signals[i].data = daemon;
         (void)uv_signal_start(&daemon->signals[i], on_signal, numbers[i]);
         uv_unref((uv_handle_t *)&daemon->signals[i]);
     }
+}
+
+/* As many as it may have. With fewer than a sandbox and its streams take, every run would fail in a
+ * place of its own; better said at once. */
+static int claim_descriptors(struct err *err)
+{
+    struct rlimit files;
+
+    if (getrlimit(RLIMIT_NOFILE, &files) < 0)
+        return err_os(err, "looking at the limit of open files");
+    if (files.rlim_max < DESCRIPTORS_LEAST)
+        return err_set(err, ERR_UNAVAILABLE,
+                       "at most %llu files may be open, and a daemon needs %d: raise \"ulimit -n\" "
+                       "or LimitNOFILE=",
+                       (unsigned long long)files.rlim_max, DESCRIPTORS_LEAST);
+    files.rlim_cur = files.rlim_max;
+    return setrlimit(RLIMIT_NOFILE, &files) < 0 ? err_os(err, "raising the limit of open files")
+                                                : 0;
 }
 
 /* Before the first helper: a delegated group with several processes in it cannot limit others. */
@@ -359,7 +380,7 @@ int main(int argc, char **argv)
     /* What connections held goes back to the machine with them, wherever in the heap it lay. */
     (void)mallopt(M_MMAP_THRESHOLD, HTTP_INPUT_BYTES);
     if (read_options(argc, argv, &options, &err) < 0 ||
-        take_state(options.state_dir, &lock_fd, &err) < 0 ||
+        take_state(options.state_dir, &lock_fd, &err) < 0 || claim_descriptors(&err) < 0 ||
         give_keys_away(&daemon, options.state_dir, &err) < 0)
         return fail(&err);
     daemon.grace_ms = options.grace_ms;

@@ -63,8 +63,10 @@ static int set_limits(struct err *err)
         (void)setrlimit(RLIMIT_MEMLOCK, &locked); /* fewer keys are locked then */
     }
     for (size_t i = 0; i < COUNT(limits); i++) {
-        const struct rlimit limit = {limits[i].most, limits[i].most};
+        struct rlimit limit = {limits[i].most, limits[i].most}, now;
 
+        if (getrlimit(limits[i].what, &now) == 0 && now.rlim_max < limit.rlim_max)
+            limit.rlim_cur = limit.rlim_max = now.rlim_max;
         if (setrlimit(limits[i].what, &limit) < 0)
             return err_os(err, "limiting ourselves");
     }

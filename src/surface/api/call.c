@@ -117,6 +117,14 @@ int call_answer_bytes(struct call *call, int status, const char *type, struct st
     return 0;
 }
 
+/* A refusal for what the machine cannot do now is no statement about what was asked. */
+static enum err_code denial_code(enum reason reason)
+{
+    return reason == REASON_SANDBOX_FAILED || reason == REASON_PROVIDER_UNAVAILABLE
+               ? ERR_UNAVAILABLE
+               : ERR_FORBIDDEN;
+}
+
 int call_check_run(struct call *call, const struct run *run, struct err *err)
 {
     bool denied = run->verdict.kind != VERDICT_ALLOW;
@@ -130,6 +138,6 @@ int call_check_run(struct call *call, const struct run *run, struct err *err)
     call->details = json_object(&call->mem);
     json_put_text(&call->mem, call->details, "receipt_id", last->id);
     json_put_text(&call->mem, call->details, "verdict", verdict_name(run->verdict.kind));
-    return err_set(err, denied ? ERR_FORBIDDEN : run->outcome.failure_code, "%s",
+    return err_set(err, denied ? denial_code(reason) : run->outcome.failure_code, "%s",
                    text ? text : reason_text(reason));
 }
