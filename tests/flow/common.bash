@@ -11,6 +11,9 @@
 #     $WORK        an empty directory of this test
 #     brig ARGS…   runs the program (also under bats' run)
 #     helm ARGS…   the same program under its other name
+#
+# With BRIG_TEST_DAEMON=1 a daemon serves the state directory of each test, so that every promise of
+# a file is asked of it a second time: by hand, see HACKING.md.
 
 bats_require_minimum_version 1.5.0
 
@@ -33,6 +36,30 @@ common_setup() {
     mkdir -p "$WORK"
     export BRIG_HOME=$BATS_TEST_TMPDIR/state
     cd "$WORK" || return
+    [ -z "${BRIG_TEST_DAEMON-}" ] || daemon_beside
+}
+
+# daemon_beside [OPT…]: one that serves BRIG_HOME until the test ends. It is no child of the test,
+# which may wait for its children, and ends with the test's process, because files have teardowns of
+# their own.
+daemon_beside() {
+    local socket log=$BATS_TEST_TMPDIR/beside
+    socket=$(mktemp -u /tmp/brig-test-XXXXXX.sock)
+    (
+        "$BRIG_BUILD/src/cmd/cli/brig" serve --socket "$socket" "$@" >"$log.out" 2>"$log.err" &
+        daemon=$!
+        (
+            while kill -0 $$ 2>/dev/null; do sleep 0.2; done
+            kill "$daemon" 2>/dev/null
+            rm -f "$socket"
+        ) >/dev/null 2>&1 &
+    ) </dev/null 3>&-
+    for _ in $(seq 200); do
+        ! grep -q "listening on unix" "$log.out" || return 0
+        sleep 0.02
+    done
+    cat "$log.err" >&2
+    return 1
 }
 
 setup() {

@@ -31,6 +31,7 @@
 #include "lib/keeper/keeper.h"
 #include "lib/linux/cgroup.h"
 #include "surface/api/api.h"
+#include "surface/cli/build.h"
 #include "surface/helm/helm.h"
 
 #define LISTENERS_MAX 8
@@ -65,6 +66,7 @@ struct daemon {
     struct record_signing signing;
     unsigned grace_ms;
     bool is_stopping;
+    int lock_fd;
 };
 
 static int fail(const struct err *err)
@@ -169,10 +171,21 @@ static int read_text(struct arena *mem, const char *path, size_t max, const char
 
 /* ---- one per state directory ---- */
 
-/* The lock goes with the process, however that ends. */
+/* The lock goes with the process, however that ends. What is in it: our process id, and on a second
+ * line the socket where the command line finds us. */
+static int write_lock(int fd, const char *socket, struct err *err)
+{
+    char text[PATH_BYTES_MAX + 64];
+    int n = snprintf(text, sizeof text, "%d\n%s%s", (int)getpid(), socket, *socket ? "\n" : "");
+
+    if (ftruncate(fd, 0) < 0 || pwrite(fd, text, (size_t)n, 0) != n)
+        return err_os(err, "writing the lock of the state directory");
+    return 0;
+}
+
 static int take_state(const char *state_dir, int *out, struct err *err)
 {
-    char path[PATH_BYTES_MAX], pid[32];
+    char path[PATH_BYTES_MAX];
     AUTO_FD int fd = -1;
 
     (void)snprintf(path, sizeof path, "%.4000s/daemon.lock", state_dir);
@@ -183,17 +196,27 @@ static int take_state(const char *state_dir, int *out, struct err *err)
         return errno == EWOULDBLOCK
                    ? err_set(err, ERR_CONFLICT, "another daemon serves %s already", state_dir)
                    : err_os(err, "locking %s", path);
-    (void)snprintf(pid, sizeof pid, "%d\n", (int)getpid());
-    if (ftruncate(fd, 0) < 0 || write_all(fd, pid, strlen(pid), err) < 0)
-        return err_os(err, "writing %s", path);
+    if (write_lock(fd, "", err) < 0)
+        return -1;
     *out = TAKE_FD(fd);
     return 0;
 }
 
 /* ---- listening ---- */
 
+/* The path of a unix socket we were born with; the first one there is. */
+static void note_socket(int fd, char out[PATH_BYTES_MAX])
+{
+    struct sockaddr_un address = {0};
+    socklen_t size = sizeof address;
+
+    if (!*out && getsockname(fd, (struct sockaddr *)&address, &size) == 0 &&
+        address.sun_path[0] == '/')
+        (void)snprintf(out, PATH_BYTES_MAX, "%.*s", (int)sizeof address.sun_path, address.sun_path);
+}
+
 static int listen_activated(struct http_server *server, struct ssl_ctx_st *tls, size_t *n,
-                            struct err *err)
+                            char socket[PATH_BYTES_MAX], struct err *err)
 {
     const char *pid = getenv("LISTEN_PID");
     const char *count = getenv("LISTEN_FDS");
@@ -208,6 +231,8 @@ static int listen_activated(struct http_server *server, struct ssl_ctx_st *tls, 
 
         (void)fcntl(fd, F_SETFD, FD_CLOEXEC);
         (void)getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &size);
+        if (domain == AF_UNIX)
+            note_socket(fd, socket);
         if (http_server_listen_fd(server, fd, domain == AF_UNIX ? NULL : tls, err) < 0)
             return -1;
         ++*n;
@@ -219,11 +244,12 @@ static int listen_activated(struct http_server *server, struct ssl_ctx_st *tls, 
 static int listen_all(struct daemon *daemon, const struct options *options, struct err *err)
 {
     struct http_server *server = api_server(daemon->api);
+    char socket[PATH_BYTES_MAX] = "";
     size_t n = 0;
 
     if (options->cert && http_tls_new(options->cert, options->key, &daemon->tls, err) < 0)
         return -1;
-    if (listen_activated(server, daemon->tls, &n, err) < 0)
+    if (listen_activated(server, daemon->tls, &n, socket, err) < 0)
         return -1;
     for (size_t i = 0; i < options->listen_n; i++) {
         const char *address = options->listen[i];
@@ -239,11 +265,15 @@ static int listen_all(struct daemon *daemon, const struct options *options, stru
     if (options->socket) {
         if (http_server_listen_unix(server, options->socket, SOCKET_MODE, err) < 0)
             return err_in(err, "--socket %s", options->socket);
+        if (!realpath(options->socket, socket))
+            return err_os(err, "--socket %s", options->socket);
         (void)printf("brig serve: listening on unix:%s\n", options->socket);
         n++;
     }
     if (!n)
         return err_set(err, ERR_INVALID, "nowhere to listen: name --listen or --socket");
+    if (write_lock(daemon->lock_fd, socket, err) < 0)
+        return -1;
     return fflush(stdout) < 0 ? err_os(err, "saying where it listens") : 0;
 }
 
@@ -346,7 +376,8 @@ static int serve(struct daemon *daemon, const struct options *options, struct er
     struct api_config config = {.state_dir = options->state_dir,
                                 .hosts = options->hosts,
                                 .runs_max = options->runs,
-                                .version = BRIG_VERSION};
+                                .version = BUILD_VERSION,
+                                .build = BUILD_VERSION " " BUILD_ID};
 
     if (read_text(&mem, options->policy, POLICY_TEXT_MAX, &config.policy_text, err) < 0 ||
         read_text(&mem, options->profile, PROFILE_TEXT_MAX, &config.profile_text, err) < 0 ||
@@ -384,6 +415,7 @@ int main(int argc, char **argv)
         give_keys_away(&daemon, options.state_dir, &err) < 0)
         return fail(&err);
     daemon.grace_ms = options.grace_ms;
+    daemon.lock_fd = lock_fd;
     (void)uv_loop_init(&daemon.loop);
     if (serve(&daemon, &options, &err) < 0)
         status = fail(&err);

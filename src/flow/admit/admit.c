@@ -89,6 +89,19 @@ static int forward(struct arena *mem, const char *name, const char **out, struct
     return 0;
 }
 
+int admit_forward(struct arena *mem, struct words env, struct words *out, struct err *err)
+{
+    const char **words = arena_array(mem, const char *, env.n + 1);
+
+    for (size_t i = 0; i < env.n; i++) {
+        words[i] = env.v[i];
+        if (is_name(str_of(env.v[i])) && forward(mem, env.v[i], &words[i], err) < 0)
+            return -1;
+    }
+    *out = (struct words){words, env.n};
+    return 0;
+}
+
 static int by_bytes(const void *a, const void *b)
 {
     return strcmp(*(const char *const *)a, *(const char *const *)b);

@@ -58,6 +58,10 @@ struct request {
  * (docs/formats/posture.md says over what). ERR_INVALID and ERR_LIMIT: it is not a request. */
 int admit_run(const struct request *request, struct run *run, struct err *err) MUST_CHECK;
 
+/* "K" becomes "K=V" with the value our own environment has: for one who asks somebody else. */
+int admit_forward(struct arena *mem, struct words env, struct words *out,
+                  struct err *err) MUST_CHECK;
+
 /* The order of a change to a kept sandbox: there is no command, so nothing else to check. */
 int admit_change(const struct request *request, struct run *run, struct err *err) MUST_CHECK;
 

@@ -47,7 +47,7 @@ void execute_use(struct execute *execute, struct spawner *spawner); /* borrowed;
  * something runs. */
 void execute_obey(struct execute *execute, int fd);
 enum order_kind {
-    ORDER_CANCEL, /* what SIGTERM to Brig would do */
+    ORDER_CANCEL, /* what this signal to Brig would do; value 0: SIGTERM */
     ORDER_SIGNAL, /* value, for the command */
     ORDER_RESIZE, /* value: rows << 16 | columns */
 };

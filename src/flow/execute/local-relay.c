@@ -228,6 +228,33 @@ static void take_size(const struct relay *relay, const struct signalfd_siginfo *
         (void)ioctl(relay->tty_fd, TIOCSWINSZ, &size);
 }
 
+/* False: there is none. */
+static bool on_signal(struct relay *relay)
+{
+    struct signalfd_siginfo info;
+
+    if (read(relay->local->signals_fd, &info, sizeof info) != (ssize_t)sizeof info)
+        return false;
+    if (info.ssi_signo == SIGWINCH) {
+        take_size(relay, &info);
+        return true;
+    }
+    if (info.ssi_code == ORDER_PLAIN_SIGNAL) {
+        (void)box_say(relay->local->inside_fd, BOX_SIGNAL, (int)info.ssi_signo);
+        return true;
+    }
+    if (relay->local->cancelled_by) {
+        /* timeout(1) and a shell signal both the process and its group: that is asked once. */
+        if (clock_us() - relay->cancel_us > SAME_BREATH_US)
+            kill_now(relay);
+        return true;
+    }
+    relay->local->cancelled_by = (int)info.ssi_signo;
+    relay->cancel_us = clock_us();
+    ask_to_end(relay, (int)info.ssi_signo, CANCEL_GRACE_US);
+    return true;
+}
+
 /* With a terminal there is one stream each way, over one descriptor. */
 static int take_terminal(struct relay *relay, struct err *err)
 {
@@ -238,7 +265,9 @@ static int take_terminal(struct relay *relay, struct err *err)
         return err_set(err, ERR_TIMEOUT, "the sandbox opened no terminal");
     if (fd_receive(relay->local->inside_fd, &relay->tty_fd, err) < 0)
         return -1;
-    take_size(relay, NULL);
+    take_size(relay, relay->local->size.ssi_signo ? &relay->local->size : NULL);
+    while (on_signal(relay))
+        continue; /* a size that was told before it ran counts from the start */
     in_fd = fcntl(relay->tty_fd, F_DUPFD_CLOEXEC, 0);
     if (in_fd < 0)
         return err_os(err, "sharing the terminal");
@@ -249,31 +278,6 @@ static int take_terminal(struct relay *relay, struct err *err)
     close_source(&relay->err);
     relay->out.from = relay->tty_fd;
     return 0;
-}
-
-static void on_signal(struct relay *relay)
-{
-    struct signalfd_siginfo info;
-
-    if (read(relay->local->signals_fd, &info, sizeof info) != (ssize_t)sizeof info)
-        return;
-    if (info.ssi_signo == SIGWINCH) {
-        take_size(relay, &info);
-        return;
-    }
-    if (info.ssi_code == ORDER_PLAIN_SIGNAL) {
-        (void)box_say(relay->local->inside_fd, BOX_SIGNAL, (int)info.ssi_signo);
-        return;
-    }
-    if (relay->local->cancelled_by) {
-        /* timeout(1) and a shell signal both the process and its group: that is asked once. */
-        if (clock_us() - relay->cancel_us > SAME_BREATH_US)
-            kill_now(relay);
-        return;
-    }
-    relay->local->cancelled_by = (int)info.ssi_signo;
-    relay->cancel_us = clock_us();
-    ask_to_end(relay, (int)info.ssi_signo, CANCEL_GRACE_US);
 }
 
 static void on_time(struct relay *relay)
@@ -471,7 +475,7 @@ static int loop(struct relay *relay, struct err *err)
         if (polled[WAIT_SUPERVISOR].revents && !take_message(relay, supervisor_fd))
             supervisor_fd = -1;
         if (polled[WAIT_SIGNALS].revents)
-            on_signal(relay);
+            (void)on_signal(relay);
         on_time(relay);
     }
     take_rest(relay, inside_fd);

@@ -290,10 +290,12 @@ int box_wait(struct local *local, uint64_t deadline_us, struct box_message *out,
             return err_os(err, "waiting for box");
         if (n <= 0)
             continue;
-        if (polled[2].revents && read(local->signals_fd, &info, sizeof info) > 0 &&
-            info.ssi_signo != SIGWINCH) {
-            local->cancelled_by = (int)info.ssi_signo;
-            return err_set(err, ERR_CONFLICT, "cancelled while the sandbox was built");
+        if (polled[2].revents && read(local->signals_fd, &info, sizeof info) > 0) {
+            if (info.ssi_signo != SIGWINCH) {
+                local->cancelled_by = (int)info.ssi_signo;
+                return err_set(err, ERR_CONFLICT, "cancelled while the sandbox was built");
+            }
+            local->size = info; /* there is no terminal yet */
         }
         *from_inside = polled[0].revents != 0;
         if (!polled[0].revents && !polled[1].revents)

@@ -8,6 +8,7 @@
 #include "lib/base/buf.h"
 #include "lib/linux/cgroup.h"
 
+#include <sys/signalfd.h>
 #include <sys/types.h>
 
 #define RUN_DIR_BYTES 4096
@@ -42,11 +43,12 @@ struct local {
     int in_fd, out_fd, err_fd; /* our ends of the command's streams */
     int passed_fds[3];         /* joined: the other ends, until they are handed over */
     int signals_fd;
-    int cancelled_by;           /* the signal, or 0 */
-    bool gone;                  /* box said that nothing is left */
-    struct box_message end;     /* what it said */
-    struct cgroup_limits held;  /* what its groups hold; all zero when PID 1 is not in them */
-    struct cgroup_usage before; /* joined: what its groups had refused before the command */
+    struct signalfd_siginfo size; /* of its terminal, asked for before there was one */
+    int cancelled_by;             /* the signal, or 0 */
+    bool gone;                    /* box said that nothing is left */
+    struct box_message end;       /* what it said */
+    struct cgroup_limits held;    /* what its groups hold; all zero when PID 1 is not in them */
+    struct cgroup_usage before;   /* joined: what its groups had refused before the command */
 
     const struct cgroup_host *groups; /* the trees a run's groups are in */
 };

@@ -25,7 +25,7 @@ void execute_obey(struct execute *execute, int fd)
 
 int order_give(int fd, enum order_kind kind, unsigned value, struct err *err)
 {
-    struct signalfd_siginfo order = {.ssi_signo = SIGTERM};
+    struct signalfd_siginfo order = {.ssi_signo = value ? value : SIGTERM};
 
     if (kind == ORDER_SIGNAL) {
         order.ssi_signo = value;

@@ -64,5 +64,10 @@
 #define HTTP_WS_PING_MS 30000
 #define HTTP_WS_CLOSE_MS 2000 /* for the other side's close frame */
 
+/* Our own clients. */
+#define HTTP_CLIENT_MESSAGE_MAX (5 * MIB)
+#define HTTP_CLIENT_INPUT_MAX (HTTP_CLIENT_MESSAGE_MAX + 128 * KIB)
+#define HTTP_CLIENT_OUTPUT_MAX (HTTP_WS_MESSAGE_MAX + 64 * KIB)
+
 /* Server-sent events. */
 #define HTTP_SSE_NAME_MAX 128 /* event, id */

@@ -240,6 +240,7 @@ struct http_ask {
     enum http_framing framing;
     uint64_t length;
     bool close;
+    bool upgrade; /* "Connection: Upgrade"; the Upgrade header is the caller's */
 };
 int http_ask_write(const struct http_ask *ask, struct buf *out, struct err *err) MUST_CHECK;
 

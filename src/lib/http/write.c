@@ -240,7 +240,7 @@ int http_ask_write(const struct http_ask *ask, struct buf *out, struct err *err)
 
     if (write_request_line(ask, out, err) < 0 ||
         write_framing(ask->framing, ask->length, out, err) < 0 ||
-        write_connection(ask->close, false, out, err) < 0 ||
+        write_connection(ask->close, ask->upgrade, out, err) < 0 ||
         write_headers(ask->headers, ask->header_count, out, err) < 0 ||
         buf_add(out, "\r\n", 2, err) < 0)
         return take_back(out, before);

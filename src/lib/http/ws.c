@@ -6,11 +6,11 @@
 
 #include "lib/http/http-ws.h"
 
-#include <openssl/evp.h>
 #include <string.h>
 #include <wslay/wslay.h>
 
 #include "lib/base/memory.h"
+#include "lib/http/http-client.h"
 #include "lib/http/server-private.h"
 #include "lib/http/ws-private.h"
 
@@ -43,21 +43,6 @@ static bool is_key(struct str key)
         if (key.p[i] == '\0' || strchr(digits, key.p[i]) == NULL)
             return false;
     return strchr("AQgw", key.p[21]) != NULL;
-}
-
-#define ACCEPT_BYTES 29
-
-static void accept_key(struct str key, char out[ACCEPT_BYTES])
-{
-    static const char guid[] = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
-    unsigned char hash[20];
-    char joined[24 + sizeof(guid)];
-
-    memcpy(joined, key.p, 24);
-    memcpy(joined + 24, guid, sizeof(guid));
-    if (EVP_Digest(joined, 24 + sizeof(guid) - 1, hash, NULL, EVP_sha1(), NULL) != 1)
-        abort(); /* OpenSSL without SHA-1 cannot speak WebSocket */
-    (void)EVP_EncodeBlock((unsigned char *)out, hash, sizeof(hash)); /* 28 and a NUL */
 }
 
 static enum http_fault check_handshake(const struct http_head *head)
@@ -248,15 +233,15 @@ static const struct raw_hooks hooks = {on_raw_bytes, raw_wait_ms, on_quiet, on_r
 static int answer_handshake(struct http_ws *ws, struct str protocol, enum http_fault *fault)
 {
     const struct http_head *head = http_exchange_head(ws->x);
-    char accept[ACCEPT_BYTES];
+    char accept[HTTP_WS_ACCEPT_BYTES];
     struct http_header headers[3] = {
-        {STR_LIT("Upgrade"),                STR_LIT("websocket")      },
-        {STR_LIT("Sec-WebSocket-Accept"),   {accept, ACCEPT_BYTES - 1}},
-        {STR_LIT("Sec-WebSocket-Protocol"), protocol                  },
+        {STR_LIT("Upgrade"),                STR_LIT("websocket")              },
+        {STR_LIT("Sec-WebSocket-Accept"),   {accept, HTTP_WS_ACCEPT_BYTES - 1}},
+        {STR_LIT("Sec-WebSocket-Protocol"), protocol                          },
     };
     struct err err;
 
-    accept_key(http_find(head, "sec-websocket-key"), accept);
+    http_ws_accept_key(http_find(head, "sec-websocket-key"), accept);
     exchange_upgrade_hooks(ws->x, &hooks, ws);
     if (http_upgrade(ws->x, 101, headers, protocol.n > 0 ? 3 : 2, &err) == 0)
         return 0;

@@ -27,6 +27,7 @@ struct api {
     size_t call_n;
     char *state_dir;
     const char *version;
+    const char *build;
     const char *const *hosts;
     uint64_t began_us;
     struct counts *counts;

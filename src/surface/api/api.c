@@ -501,6 +501,15 @@ static void begin_call(struct call *call, struct http_exchange *x, const struct 
         inflow_finish(call);
 }
 
+/* A command line says which build it is when it must be the same: it works on the same state by
+ * itself as well, and half of a change of versions is worse than either. */
+static bool is_for_another(const struct api *api, const struct http_head *head)
+{
+    struct str build = http_find(head, "brig-build");
+
+    return build.p && !str_is(build, api->build);
+}
+
 static void on_request(void *owner, struct http_exchange *x, const struct http_head *head)
 {
     struct api *api = owner;
@@ -528,6 +537,11 @@ static void on_request(void *owner, struct http_exchange *x, const struct http_h
         }
     } else {
         caller = (struct caller){.tenant = TENANT_DEFAULT, .principal = "anonymous"};
+    }
+    if (is_for_another(api, head)) {
+        (void)err_set(&err, ERR_CONFLICT, "this daemon is another build of Brig");
+        refuse(api, x, route, 421, &err);
+        return;
     }
     if (!route) {
         (void)err_set(&err, ERR_NOT_FOUND,
@@ -617,6 +631,7 @@ int api_open(struct uv_loop_s *loop, const struct api_config *config, struct api
 
     api->loop = loop;
     api->version = config->version;
+    api->build = config->build;
     api->hosts = config->hosts;
     api->began_us = clock_us();
     api->state_dir = xstrdup(config->state_dir);

@@ -19,6 +19,7 @@ struct api_config {
     unsigned waiting_max;     /* requests that wait for their turn; 0: a default */
     unsigned connections_max; /* 0: a default */
     const char *version;      /* of this build */
+    const char *build;        /* exactly which; a command line of another works by itself */
 };
 
 int api_open(struct uv_loop_s *loop, const struct api_config *config, struct api **out,

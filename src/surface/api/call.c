@@ -15,8 +15,15 @@ int call_govern(struct call *call, struct lent *out, struct err *err)
 {
     const char *policy_text = NULL, *profile_text = NULL;
 
-    if (tenant_rules(call->tenant, &call->mem, &policy_text, &profile_text, err) < 0 ||
-        tenant_borrow(call->tenant, policy_text, profile_text, out, err) < 0)
+    if (tenant_rules(call->tenant, &call->mem, &policy_text, &profile_text, err) < 0)
+        return -1;
+    return call_govern_by(call, policy_text, profile_text, out, err);
+}
+
+int call_govern_by(struct call *call, const char *policy_text, const char *profile_text,
+                   struct lent *out, struct err *err)
+{
+    if (tenant_borrow(call->tenant, policy_text, profile_text, out, err) < 0)
         return -1;
     execute_obey(govern_execute(out->govern), call->orders[0]);
     return 0;
@@ -25,11 +32,8 @@ int call_govern(struct call *call, struct lent *out, struct err *err)
 int call_govern_as(struct call *call, const struct config *config, struct lent *out,
                    struct err *err)
 {
-    if (tenant_borrow(call->tenant, config->request.policy_text, config->request.profile_text, out,
-                      err) < 0)
-        return -1;
-    execute_obey(govern_execute(out->govern), call->orders[0]);
-    return 0;
+    return call_govern_by(call, config->request.policy_text, config->request.profile_text, out,
+                          err);
 }
 
 int call_sandbox(struct call *call, struct lent *out, const char **id, const char **made,
@@ -140,4 +144,13 @@ int call_check_run(struct call *call, const struct run *run, struct err *err)
     json_put_text(&call->mem, call->details, "verdict", verdict_name(run->verdict.kind));
     return err_set(err, denied ? denial_code(reason) : run->outcome.failure_code, "%s",
                    text ? text : reason_text(reason));
+}
+
+int call_check_result(struct call *call, const struct run *run, struct json *result,
+                      struct err *err)
+{
+    if (call_check_run(call, run, err) == 0)
+        return 0;
+    json_put(call->details, "result", result);
+    return -1;
 }

@@ -83,6 +83,9 @@ int call_sandbox(struct call *call, struct lent *out, const char **id, const cha
 struct config;
 int call_govern_as(struct call *call, const struct config *config, struct lent *out,
                    struct err *err) MUST_CHECK;
+/* Under rules that somebody else chose. */
+int call_govern_by(struct call *call, const char *policy_text, const char *profile_text,
+                   struct lent *out, struct err *err) MUST_CHECK;
 void call_release(struct call *call, struct lent *lent);
 /* A request of this caller, with what every request has. */
 struct request call_request(struct call *call, enum action_kind kind);
@@ -106,6 +109,9 @@ int call_answer(struct call *call, int status, const struct json *value,
                 struct err *err) MUST_CHECK;
 /* A run that has its receipts but was denied, or failed, as an error; 0: it was neither. */
 int call_check_run(struct call *call, const struct run *run, struct err *err) MUST_CHECK;
+/* The same, and the error's details have what can be told of it all the same. */
+int call_check_result(struct call *call, const struct run *run, struct json *result,
+                      struct err *err) MUST_CHECK;
 /* With bytes as they are; they are copied. */
 int call_answer_bytes(struct call *call, int status, const char *type, struct str bytes,
                       struct err *err) MUST_CHECK;

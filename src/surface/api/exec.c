@@ -27,22 +27,31 @@ struct exec_body {
     bool tty;
     bool detach;
     bool keep_background;
+    bool limit_output;
+    uint64_t rows, cols;
 };
 
 /* clang-format off */
 #define OF_COMMAND                                                                                 \
-    {"command", FIELD_WORDS, offsetof(struct exec_body, command), .required = true,                \
+    {"command", FIELD_WORDS, offsetof(struct exec_body, command), .required = true, .raw = true,   \
      .max = ARGV_WORDS_MAX, .help = "Exactly what runs; no shell is added."},                      \
     {"stdin", FIELD_BYTES, offsetof(struct exec_body, stdin_bytes),                                \
-     .help = "What the command reads; nothing by default."}
+     .help = "What the command reads; nothing by default."},                                       \
+    {"limit_output", FIELD_BOOL, offsetof(struct exec_body, limit_output),                         \
+     .help = "Of a stream: what is beyond the limit of the output counts as cut off, as it does "  \
+             "in one answer. The events have all of it."},                                         \
+    {"tty", FIELD_BOOL, offsetof(struct exec_body, tty), .help = "Give it a terminal."},           \
+    {"rows", FIELD_COUNT, offsetof(struct exec_body, rows), .min = 1, .max = 4096,                 \
+     .help = "How large the terminal is at first, with cols."},                                    \
+    {"cols", FIELD_COUNT, offsetof(struct exec_body, cols), .min = 1, .max = 4096}
 
 static const struct field exec_fields[] = {
     OF_COMMAND,
-    {"env", FIELD_MAP, offsetof(struct exec_body, env), .max = ENV_WORDS_MAX},
-    {"workdir", FIELD_TEXT, offsetof(struct exec_body, workdir), .max = PATH_BYTES_MAX},
+    {"env", FIELD_MAP, offsetof(struct exec_body, env), .raw = true, .max = ENV_WORDS_MAX},
+    {"workdir", FIELD_TEXT, offsetof(struct exec_body, workdir), .raw = true,
+     .max = PATH_BYTES_MAX},
     {"timeout_ms", FIELD_COUNT, offsetof(struct exec_body, timeout_ms), .min = 1,
      .help = "Its own time; the sandbox's by default."},
-    {"tty", FIELD_BOOL, offsetof(struct exec_body, tty), .help = "Give it a terminal."},
     {"detach", FIELD_BOOL, offsetof(struct exec_body, detach),
      .help = "It goes on without the caller; its output can be read later."},
     {"keep_background", FIELD_BOOL, offsetof(struct exec_body, keep_background),
@@ -58,6 +67,15 @@ static const struct field run_fields[] = {
 /* clang-format on */
 
 /* ---- streams ---- */
+
+/* Told before it runs, so that its terminal is never of another size. */
+static int tell_size(struct call *call, const struct exec_body *wanted, struct err *err)
+{
+    if (!wanted->tty || !wanted->rows || !wanted->cols)
+        return 0;
+    return order_give(call->orders[1], ORDER_RESIZE, (unsigned)(wanted->rows << 16 | wanted->cols),
+                      err);
+}
 
 /* How the client wants to hear of it. */
 static bool is_streamed(const struct call *call, enum frame *out)
@@ -93,8 +111,8 @@ static int open_stdin(struct call *call, struct str bytes, int *out, struct err 
     return 0;
 }
 
-static int open_streams(struct call *call, const struct run *run, struct streams *out,
-                        struct err *err)
+static int open_streams(struct call *call, const struct exec_body *wanted, const struct run *run,
+                        struct streams *out, struct err *err)
 {
     struct stream_config config = {.sources = 2};
     struct json *first = json_object(&call->mem);
@@ -107,7 +125,7 @@ static int open_streams(struct call *call, const struct run *run, struct streams
     config.first = first;
     if (stream_open(call, &config, fds, err) < 0)
         return -1;
-    out->keep = false;
+    out->keep = wanted->limit_output;
     out->out_fd = fds[0];
     out->err_fd = fds[1];
     return 0;
@@ -124,11 +142,16 @@ static void close_streams(struct streams *streams)
     }
 }
 
-/* A denial is an answer of its own; how a command ended is for whoever asked to judge. */
-static int answer_run(struct call *call, const struct run *run, struct err *err)
+/* A denial is an answer of its own; how a command ended is for whoever asked to judge. What events
+ * have told is not told again. */
+static int answer_run(struct call *call, struct run *run, struct err *err)
 {
+    enum frame frame;
+
+    if (is_streamed(call, &frame))
+        run->outcome.out.kept = run->outcome.err.kept = (struct str){0};
     if (run->verdict.kind != VERDICT_ALLOW)
-        return call_check_run(call, run, err);
+        return call_check_result(call, run, view_run(&call->mem, run), err);
     if (run->outcome.detached)
         return call_answer(call, 202, view_detached(&call->mem, run), err);
     return call_answer(call, 200, view_run(&call->mem, run), err);
@@ -144,8 +167,9 @@ static int carry_out(struct call *call, struct govern *govern, const struct exec
     request->argv = wanted->command;
     request->stdin_stream = wanted->stdin_bytes.n > 0 || call->route->body == BODY_SOCKET;
     run_init(&run);
-    failed = open_stdin(call, wanted->stdin_bytes, &streams.in_fd, err) < 0 ||
-                     (!request->detach && open_streams(call, &run, &streams, err) < 0)
+    failed = tell_size(call, wanted, err) < 0 ||
+                     open_stdin(call, wanted->stdin_bytes, &streams.in_fd, err) < 0 ||
+                     (!request->detach && open_streams(call, wanted, &run, &streams, err) < 0)
                  ? -1
                  : 0;
     if (!failed)
@@ -190,8 +214,9 @@ static int run_once(struct call *call, const void *body, const void *query, stru
     int failed;
 
     (void)query;
+    request.tty = wanted->tty;
     if (sandbox_body_fill(call, &wanted->sandbox, &request, err) < 0 ||
-        call_govern(call, &lent, err) < 0)
+        sandbox_body_govern(call, &wanted->sandbox, &request, &lent, err) < 0)
         return -1;
     failed = carry_out(call, lent.govern, wanted, &request, err);
     call_release(call, &lent);
@@ -212,6 +237,17 @@ const struct route routes_exec[] = {
      .summary = "Run one command in a sandbox of its own, which ends with it.",
      .answer = "Verdict, posture, output and outcome; or events, when the client accepts "
                "text/event-stream or application/x-ndjson.",
+     .handle = run_once},
+    {.method = HTTP_GET,
+     .path = "/v1/runs",
+     .kind = ROUTE_RUN,
+     .scope = SCOPE_RUN,
+     .body = BODY_SOCKET,
+     .fields = run_fields,
+     .body_size = sizeof(struct exec_body),
+     .name = "runSocket",
+     .summary = "The same over a WebSocket, with input, signals and the size of a terminal.",
+     .answer = "Events as text messages.",
      .handle = run_once},
     {.method = HTTP_POST,
      .path = "/v1/sandboxes/{id}/exec",

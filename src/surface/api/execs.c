@@ -92,6 +92,7 @@ static int list(struct call *call, const void *body, const void *query, struct e
         execute_exec_each(govern_execute(lent.govern), id, on_exec, &execs, err) < 0 ||
         execute_kept_processes(govern_execute(lent.govern), id, on_process, &processes, err) < 0;
     call_release(call, &lent);
+    json_put_text(&call->mem, answer, "sandbox_id", id);
     json_put(answer, "execs", execs.list);
     json_put(answer, "processes", processes.list);
     return failed ? -1 : call_answer(call, 200, answer, err);

@@ -44,12 +44,31 @@ static bool is_choice(const char *choices, struct str text)
     return false;
 }
 
+/* A text, or the bytes that a text of base64 stands for. */
+static bool text_of(struct arena *mem, const struct json *value, bool base64, struct str *out)
+{
+    struct str text;
+    char *decoded;
+    size_t n = 0;
+
+    if (!json_is_text(value, &text))
+        return false;
+    *out = text;
+    if (!base64)
+        return true;
+    decoded = arena_alloc(mem, text.n / 4 * 3 + 1);
+    if (!base64_decode(text, decoded, &n))
+        return false;
+    *out = (struct str){decoded, n};
+    return true;
+}
+
 static int read_text(struct arena *mem, const struct field *field, const struct place *place,
-                     const struct json *value, void *out, struct err *err)
+                     const struct json *value, bool base64, void *out, struct err *err)
 {
     struct str text;
 
-    if (!json_is_text(value, &text) || has_nul(text))
+    if (!text_of(mem, value, base64, &text) || has_nul(text))
         return wrong(mem, place, "must be a text without NUL", err);
     if (field->max && text.n > field->max)
         return wrong(mem, place,
@@ -64,21 +83,11 @@ static int read_text(struct arena *mem, const struct field *field, const struct 
 static int read_bytes(struct arena *mem, const struct field *field, const struct place *place,
                       const struct json *value, bool base64, void *out, struct err *err)
 {
-    struct str *bytes = at(out, field);
-    struct str text;
-    char *decoded;
-    size_t n = 0;
+    struct str bytes;
 
-    if (!json_is_text(value, &text))
-        return wrong(mem, place, "must be a text", err);
-    if (!base64) {
-        *bytes = arena_str(mem, text);
-        return 0;
-    }
-    decoded = arena_alloc(mem, text.n / 4 * 3 + 1);
-    if (!base64_decode(text, decoded, &n))
-        return wrong(mem, place, "must be base64 with padding", err);
-    *bytes = (struct str){decoded, n};
+    if (!text_of(mem, value, base64, &bytes))
+        return wrong(mem, place, base64 ? "must be base64 with padding" : "must be a text", err);
+    *(struct str *)at(out, field) = arena_str(mem, bytes);
     return 0;
 }
 
@@ -99,9 +108,9 @@ static int read_count(struct arena *mem, const struct field *field, const struct
 }
 
 static int read_words(struct arena *mem, const struct field *field, const struct place *place,
-                      const struct json *value, void *out, struct err *err)
+                      const struct json *value, bool base64, void *out, struct err *err)
 {
-    bool map = field->kind == FIELD_MAP;
+    bool map = field->kind == FIELD_MAP && !base64;
     const char **words;
     size_t n = 0;
 
@@ -118,8 +127,11 @@ static int read_words(struct arena *mem, const struct field *field, const struct
     {
         struct str text;
 
-        if (!json_is_text(item, &text) || has_nul(text))
+        if (!text_of(mem, item, base64, &text) || has_nul(text))
             return wrong(mem, place, "must hold texts without NUL only", err);
+        if (field->kind == FIELD_MAP && base64 &&
+            (text.n == 0 || text.p[0] == '=' || !memchr(text.p, '=', text.n)))
+            return wrong(mem, place, "must hold K=V only", err);
         if (map &&
             (item->key.n == 0 || has_nul(item->key) || memchr(item->key.p, '=', item->key.n)))
             return wrong(mem, place, "has a name that is empty or has = in it", err);
@@ -138,7 +150,7 @@ static int read_member(struct arena *mem, const struct field *field, const struc
 {
     switch (field->kind) {
     case FIELD_TEXT:
-        return read_text(mem, field, place, value, out, err);
+        return read_text(mem, field, place, value, base64, out, err);
     case FIELD_BYTES:
         return read_bytes(mem, field, place, value, base64, out, err);
     case FIELD_BOOL:
@@ -149,7 +161,7 @@ static int read_member(struct arena *mem, const struct field *field, const struc
         return read_count(mem, field, place, value, out, err);
     case FIELD_WORDS:
     case FIELD_MAP:
-        return read_words(mem, field, place, value, out, err);
+        return read_words(mem, field, place, value, base64, out, err);
     case FIELD_OBJECT:
         return read_object(mem, field->members, place, value, out, err);
     case FIELD_JSON:
@@ -159,6 +171,11 @@ static int read_member(struct arena *mem, const struct field *field, const struc
         break;
     }
     return wrong(mem, place, "is of no kind", err);
+}
+
+static bool takes_base64(const struct field *field)
+{
+    return field->kind == FIELD_BYTES || field->raw;
 }
 
 static const struct field *field_of(const struct field *fields, struct str name, bool *base64)
@@ -172,7 +189,7 @@ static const struct field *field_of(const struct field *fields, struct str name,
     *base64 = true;
     name.n -= strlen(B64_SUFFIX);
     for (const struct field *field = fields; field->kind != FIELD_END; field++)
-        if (field->kind == FIELD_BYTES && str_is(name, field->name))
+        if (takes_base64(field) && str_is(name, field->name))
             return field;
     return NULL;
 }
@@ -185,7 +202,7 @@ static bool has_member(const struct json *object, const struct field *field)
 
         if (str_is(name, field->name))
             return true;
-        if (field->kind == FIELD_BYTES && str_ends(name, B64_SUFFIX) &&
+        if (takes_base64(field) && str_ends(name, B64_SUFFIX) &&
             str_eq((struct str){name.p, name.n - strlen(B64_SUFFIX)}, str_of(field->name)))
             return true;
     }
@@ -308,6 +325,20 @@ static struct json *member_schema(struct arena *mem, const struct field *field)
     return schema;
 }
 
+/* The same member, for bytes that are no text. */
+static struct json *base64_schema(struct arena *mem, const struct field *field)
+{
+    struct json *encoded = typed(mem, "string");
+    struct json *list;
+
+    json_put_text(mem, encoded, "contentEncoding", "base64");
+    if (field->kind != FIELD_WORDS && field->kind != FIELD_MAP)
+        return encoded;
+    list = typed(mem, "array");
+    json_put(list, "items", encoded);
+    return list;
+}
+
 struct json *fields_schema(struct arena *mem, const struct field *fields)
 {
     struct json *schema = typed(mem, "object");
@@ -316,13 +347,10 @@ struct json *fields_schema(struct arena *mem, const struct field *fields)
 
     for (const struct field *field = fields; field->kind != FIELD_END; field++) {
         json_put(members, field->name, member_schema(mem, field));
-        if (field->kind == FIELD_BYTES) {
-            struct json *encoded = typed(mem, "string");
-
-            json_put_text(mem, encoded, "contentEncoding", "base64");
-            json_put(members, arena_printf(mem, "%s" B64_SUFFIX, field->name), encoded);
-        }
-        if (field->required && field->kind != FIELD_BYTES)
+        if (takes_base64(field))
+            json_put(members, arena_printf(mem, "%s" B64_SUFFIX, field->name),
+                     base64_schema(mem, field));
+        if (field->required && !takes_base64(field))
             json_push(required, json_text(mem, str_of(field->name)));
     }
     json_put(schema, "properties", members);

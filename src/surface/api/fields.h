@@ -18,7 +18,7 @@ struct json;
 enum field_kind {
     FIELD_END,    /* closes a table */
     FIELD_TEXT,   /* const char *; without NUL bytes */
-    FIELD_BYTES,  /* struct str; "NAME_b64" gives the same as base64 */
+    FIELD_BYTES,  /* struct str; "NAME_b64" gives the same as base64, here and where .raw is set */
     FIELD_BOOL,   /* bool */
     FIELD_COUNT,  /* uint64_t, from min to max */
     FIELD_WORDS,  /* struct words: an array of texts */
@@ -32,6 +32,7 @@ struct field {
     enum field_kind kind;
     size_t offset;
     bool required;
+    bool raw;            /* TEXT, WORDS, MAP: may be no UTF-8; a map is an array of "K=V" then */
     uint64_t min, max;   /* COUNT: both 0 means 0 to 2^53-1; TEXT, WORDS: most bytes or items */
     const char *choices; /* TEXT: blank-separated, all there are; NULL: any */
     const struct field *members;

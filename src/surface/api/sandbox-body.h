@@ -19,6 +19,13 @@ struct sandbox_body {
     const char *workdir;
     struct words mounts;
     const char *workspace;
+    bool allow_protected;
+    const char *user;
+    const char *network;
+    const char *sockets;
+    bool no_pool;
+    const char *policy;
+    const char *profile;
     uint64_t limits[LIMIT_COUNT];
 };
 
@@ -35,3 +42,7 @@ int sandbox_json(struct call *call, struct execute *execute, const char *id, str
 /* What belongs to any sandbox; ERR_FORBIDDEN: folders of the machine without the scope for it. */
 int sandbox_body_fill(struct call *call, const struct sandbox_body *body, struct request *out,
                       struct err *err) MUST_CHECK;
+/* A governor under the rules the body brings along, else the tenant's; the request says where it
+ * runs from then on, and which rules those are. */
+int sandbox_body_govern(struct call *call, const struct sandbox_body *body, struct request *request,
+                        struct lent *out, struct err *err) MUST_CHECK;

@@ -36,17 +36,33 @@ const struct field limit_fields[] = {
      .help = "Where it runs: local by default."},                                                  \
     {"image", FIELD_TEXT, offsetof(struct sandbox_body, image), .max = 1024,                       \
      .help = "An image that is here, or host for the machine's own system."},                      \
-    {"env", FIELD_MAP, offsetof(struct sandbox_body, env), .max = ENV_WORDS_MAX},                  \
-    {"workdir", FIELD_TEXT, offsetof(struct sandbox_body, workdir), .max = PATH_BYTES_MAX},        \
-    {"mounts", FIELD_WORDS, offsetof(struct sandbox_body, mounts), .max = MOUNTS_MAX,              \
+    {"env", FIELD_MAP, offsetof(struct sandbox_body, env), .raw = true, .max = ENV_WORDS_MAX},     \
+    {"workdir", FIELD_TEXT, offsetof(struct sandbox_body, workdir), .raw = true,                   \
+     .max = PATH_BYTES_MAX},                                                                       \
+    {"mounts", FIELD_WORDS, offsetof(struct sandbox_body, mounts), .raw = true, .max = MOUNTS_MAX, \
      .help = "SRC:DST[:ro|rw], folders of the machine: needs the scope host."},                    \
-    {"workspace", FIELD_TEXT, offsetof(struct sandbox_body, workspace), .max = PATH_BYTES_MAX,     \
+    {"workspace", FIELD_TEXT, offsetof(struct sandbox_body, workspace), .raw = true,               \
+     .max = PATH_BYTES_MAX,                                                                        \
      .help = "DIR[:none|ro|rw|mirror], of the machine: needs the scope host."},                    \
+    {"allow_protected", FIELD_BOOL, offsetof(struct sandbox_body, allow_protected),                \
+     .help = "Files that tools of the machine run by themselves may be changed: needs the scope "  \
+             "host."},                                                                             \
+    {"user", FIELD_TEXT, offsetof(struct sandbox_body, user), .max = USER_BYTES_MAX,               \
+     .help = "USER[:GROUP] inside, numbers or names of the image."},                               \
+    {"network", FIELD_TEXT, offsetof(struct sandbox_body, network), .choices = "none policy"},     \
+    {"sockets", FIELD_TEXT, offsetof(struct sandbox_body, sockets), .choices = "none",             \
+     .help = "none: its commands can make no socket of any kind."},                                \
+    {"no_pool", FIELD_BOOL, offsetof(struct sandbox_body, no_pool),                                \
+     .help = "Build it, even if a prepared one is there."},                                        \
+    {"policy", FIELD_TEXT, offsetof(struct sandbox_body, policy), .max = POLICY_TEXT_MAX,          \
+     .help = "The text of a policy, instead of the tenant's: needs the scope policy."},            \
+    {"profile", FIELD_TEXT, offsetof(struct sandbox_body, profile), .max = PROFILE_TEXT_MAX,       \
+     .help = "The text of a profile: needs the scope policy."},                                    \
     {"limits", FIELD_OBJECT, .members = limit_fields}
 
 static const struct field create_fields[] = {
     {"name", FIELD_TEXT, offsetof(struct sandbox_body, name), .max = LABEL_BYTES_MAX},
-    {"labels", FIELD_MAP, offsetof(struct sandbox_body, labels), .max = 64},
+    {"labels", FIELD_MAP, offsetof(struct sandbox_body, labels), .raw = true, .max = 64},
     {"scope", FIELD_TEXT, offsetof(struct sandbox_body, scope), .choices = "session agent shared"},
     {"ttl_ms", FIELD_COUNT, offsetof(struct sandbox_body, ttl_ms), .min = 1000,
      .help = "It ends so long after it was made or extended."},
@@ -64,10 +80,14 @@ const struct field sandbox_fields[] = {OF_SANDBOX, {0}};
 static int check_host_paths(const struct call *call, const struct sandbox_body *body,
                             struct err *err)
 {
-    if ((body->mounts.n || body->workspace) && !(call->caller.scopes & SCOPE_HOST))
+    if ((body->mounts.n || body->workspace || body->allow_protected) &&
+        !(call->caller.scopes & SCOPE_HOST))
         return err_set(err, ERR_FORBIDDEN,
                        "mounts and workspace show folders of the machine: that needs a token with "
                        "the scope \"host\"");
+    if ((body->policy || body->profile) && !(call->caller.scopes & SCOPE_POLICY))
+        return err_set(err, ERR_FORBIDDEN,
+                       "a policy or profile of one's own needs a token with the scope \"policy\"");
     return 0;
 }
 
@@ -84,7 +104,32 @@ int sandbox_body_fill(struct call *call, const struct sandbox_body *body, struct
     out->workdir = body->workdir;
     out->mounts = body->mounts;
     out->workspace = body->workspace;
+    out->allow_protected = body->allow_protected;
+    out->user = body->user;
+    out->network_policy = body->network && strcmp(body->network, "policy") == 0;
+    out->sockets_none = body->sockets != NULL;
+    out->no_pool = body->no_pool;
     memcpy(out->limits, body->limits, sizeof out->limits);
+    return 0;
+}
+
+int sandbox_body_govern(struct call *call, const struct sandbox_body *body, struct request *request,
+                        struct lent *out, struct err *err)
+{
+    const char *provider;
+
+    if (tenant_rules(call->tenant, &call->mem, &request->policy_text, &request->profile_text, err) <
+        0)
+        return -1;
+    if (body->policy)
+        request->policy_text = body->policy;
+    if (body->profile)
+        request->profile_text = body->profile;
+    if (call_govern_by(call, request->policy_text, request->profile_text, out, err) < 0)
+        return -1;
+    provider = govern_provider(out->govern);
+    if (!body->provider && provider)
+        request->provider = arena_text(&call->mem, str_of(provider));
     return 0;
 }
 
@@ -147,6 +192,7 @@ static int show(struct call *call, const void *body, const void *query, struct e
 {
     struct json *answer = NULL;
     const char *id = NULL;
+    struct err ignored;
     struct lent lent;
     int failed;
 
@@ -156,11 +202,27 @@ static int show(struct call *call, const void *body, const void *query, struct e
         return -1;
     failed = govern_find(govern_execute(lent.govern), &call->mem, call->params[0], &id, err) < 0 ||
              sandbox_json(call, govern_execute(lent.govern), id, &answer, err) < 0;
+    if (failed && err->code == ERR_NOT_FOUND)
+        (void)!govern_sweep(lent.govern, &ignored); /* what is left of it goes now, not later */
     call_release(call, &lent);
     return failed ? -1 : call_answer(call, 200, answer, err);
 }
 
 /* ---- making ---- */
+
+/* What of a mirrored workspace was copied in, and what was not. */
+static struct json *mirrored(struct arena *mem, const struct moved *moved)
+{
+    struct json *object = json_object(mem);
+
+    json_put_int(mem, object, "count", (int64_t)moved->entries);
+    json_put_int(mem, object, "bytes", (int64_t)moved->bytes);
+    json_put_int(mem, object, "skipped", (int64_t)moved->skipped);
+    json_put_int(mem, object, "unsteady", (int64_t)moved->unsteady);
+    if (moved->left_out)
+        json_put_bytes(mem, object, "left_out", str_of(moved->left_out));
+    return object;
+}
 
 static int create_run(struct call *call, const struct request *request, struct lent *lent,
                       struct err *err)
@@ -175,6 +237,8 @@ static int create_run(struct call *call, const struct request *request, struct l
              sandbox_json(call, govern_execute(lent->govern), run.sandbox_id, &answer, err) < 0;
     if (!failed) {
         json_put_text(&call->mem, answer, "receipt_id", run.closing.id);
+        if (run.plan.mirror_source)
+            json_put(answer, "mirrored", mirrored(&call->mem, &run.outcome.moved));
         failed = call_answer(call, 201, answer, err);
     }
     run_done(&run);
@@ -199,9 +263,7 @@ static int create(struct call *call, const void *body, const void *query, struct
 
     (void)query;
     if (sandbox_body_fill(call, wanted, &request, err) < 0 ||
-        tenant_rules(call->tenant, &call->mem, &request.policy_text, &request.profile_text, err) <
-            0 ||
-        call_govern(call, &lent, err) < 0)
+        sandbox_body_govern(call, wanted, &request, &lent, err) < 0)
         return -1;
     if (wanted->name)
         request.name = wanted->name;
@@ -220,17 +282,19 @@ static int create(struct call *call, const void *body, const void *query, struct
 static int change(struct call *call, enum action_kind kind, uint64_t extend_ms, struct err *err)
 {
     struct request request = call_request(call, kind);
-    const char *made = NULL;
     struct lent lent;
     struct run run;
     int failed;
 
     request.extend_ms = extend_ms;
-    if (call_sandbox(call, &lent, &request.sandbox, &made, err) < 0)
+    if (call_govern(call, &lent, err) < 0)
         return -1;
     run_init(&run);
-    failed = govern_change(lent.govern, &request, &run, err) < 0 ||
-             call_check_run(call, &run, err) < 0 ||
+    /* Not under its own rules: one whose config is damaged can still be ended. */
+    failed = govern_find(govern_execute(lent.govern), &call->mem, call->params[0], &request.sandbox,
+                         err) < 0 ||
+             govern_change(lent.govern, &request, &run, err) < 0 ||
+             call_check_result(call, &run, view_change(&call->mem, &run), err) < 0 ||
              call_answer(call, 200, view_change(&call->mem, &run), err) < 0;
     run_done(&run);
     call_release(call, &lent);

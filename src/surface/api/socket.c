@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "surface/api/socket.h"
 
+#include <signal.h>
 #include <string.h>
 
 #include "lib/base/limits.h"
@@ -17,16 +18,18 @@ struct message {
     struct str data;
     uint64_t signal;
     uint64_t rows, cols;
+    const char *stream;
 };
 
 /* clang-format off */
 static const struct field message_fields[] = {
     {"type", FIELD_TEXT, offsetof(struct message, type), .required = true,
-     .choices = "stdin stdin_end signal resize"},
+     .choices = "stdin stdin_end signal cancel resize close"},
     {"data", FIELD_BYTES, offsetof(struct message, data), .help = "Input."},
     {"signal", FIELD_COUNT, offsetof(struct message, signal), .min = 1, .max = 64},
     {"rows", FIELD_COUNT, offsetof(struct message, rows), .min = 1, .max = 4096},
     {"cols", FIELD_COUNT, offsetof(struct message, cols), .min = 1, .max = 4096},
+    {"stream", FIELD_TEXT, offsetof(struct message, stream), .choices = "stdout stderr"},
     {0},
 };
 /* clang-format on */
@@ -44,6 +47,14 @@ static void refuse(struct call *call, const struct err *err)
         http_ws_close(call->ws, CLOSE_POLICY, buf_str(&reason));
 }
 
+/* As a signal to the command line would: asked once to end, the second time it is made to. */
+static int order_cancel(struct call *call, unsigned number, struct err *err)
+{
+    if (number && number != SIGHUP && number != SIGINT && number != SIGQUIT && number != SIGTERM)
+        return err_set(err, ERR_INVALID, "a run is cancelled with 1, 2, 3 or 15");
+    return order_give(call->orders[1], ORDER_CANCEL, number, err);
+}
+
 static int obey(struct call *call, const struct message *message, struct err *err)
 {
     struct http_exchange *x = http_exchange_find(api_server(call->api), call->exchange);
@@ -54,6 +65,10 @@ static int obey(struct call *call, const struct message *message, struct err *er
         inflow_end(call);
     else if (strcmp(message->type, "signal") == 0)
         return order_give(call->orders[1], ORDER_SIGNAL, (unsigned)message->signal, err);
+    else if (strcmp(message->type, "cancel") == 0)
+        return order_cancel(call, (unsigned)message->signal, err);
+    else if (strcmp(message->type, "close") == 0)
+        stream_close(call, message->stream && strcmp(message->stream, "stderr") == 0 ? 1 : 0);
     else
         return order_give(call->orders[1], ORDER_RESIZE,
                           (unsigned)(message->rows << 16 | message->cols), err);

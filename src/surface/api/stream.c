@@ -373,7 +373,18 @@ void stream_gone(struct call *call)
             close_source(&call->stream->sources[i]);
 }
 
+void stream_close(struct call *call, unsigned source)
+{
+    if (!call->stream || !call->stream->has_begun)
+        return;
+    close_source(&call->stream->sources[source]);
+    end_if_ended(call->stream);
+}
+
 /* ---- bodies ---- */
+
+#define SOCKET_WAITING_MAX (1 * MIB) /* then its client has to wait with its orders, too */
+#define TOLD_EACH (64 * KIB)
 
 struct inflow {
     uv_poll_t poll;
@@ -381,6 +392,7 @@ struct inflow {
     int fd;
     struct buf waiting;
     bool is_ended; /* the client's side */
+    uint64_t taken, told;
 };
 
 int inflow_open(struct call *call, struct err *err)
@@ -437,6 +449,24 @@ static ssize_t write_some(int fd, struct str bytes)
     return n;
 }
 
+/* A client that waits for this before it sends on can always give orders. */
+static void tell_taken(struct inflow *inflow, struct http_exchange *x, size_t n)
+{
+    AUTO_ARENA struct arena mem = ARENA(64 * KIB);
+    struct stream *stream = inflow->call->stream;
+    struct json *event;
+
+    inflow->taken += n;
+    if (inflow->taken - inflow->told < TOLD_EACH || !x || !stream || !stream->has_begun ||
+        stream->config.frame != FRAME_WS)
+        return;
+    inflow->told = inflow->taken;
+    event = json_object(&mem);
+    json_put_text(&mem, event, "event", "stdin");
+    json_put_int(&mem, event, "bytes", (int64_t)inflow->taken);
+    (void)emit(stream, x, "stdin", event, &mem);
+}
+
 static void on_room(uv_poll_t *poll, int status, int events)
 {
     struct inflow *inflow = poll->data;
@@ -452,6 +482,7 @@ static void on_room(uv_poll_t *poll, int status, int events)
     }
     memmove(inflow->waiting.p, inflow->waiting.p + n, inflow->waiting.n - (size_t)n);
     inflow->waiting.n -= (size_t)n;
+    tell_taken(inflow, x, (size_t)n);
     if (inflow->waiting.n)
         return;
     (void)uv_poll_stop(poll);
@@ -477,13 +508,14 @@ void inflow_bytes(struct call *call, struct http_exchange *x, struct str bytes)
     }
     bytes.p += n;
     bytes.n -= (size_t)n;
+    tell_taken(inflow, x, (size_t)n);
     if (!bytes.n)
         return;
     if (buf_add_str(&inflow->waiting, bytes, &err) < 0) {
         close_inflow(inflow);
         return;
     }
-    if (x)
+    if (x && (call->route->body != BODY_SOCKET || inflow->waiting.n > SOCKET_WAITING_MAX))
         http_pause(x);
     (void)uv_poll_start(&inflow->poll, UV_WRITABLE, on_room);
 }

@@ -37,8 +37,12 @@ void stream_finish(struct call *call, struct http_exchange *x);
 /* In the loop: there is room again; the exchange is gone. */
 void stream_writable(struct call *call, struct http_exchange *x);
 void stream_gone(struct call *call);
+/* In the loop: the client does not want to hear this source any more; whoever writes there finds
+ * out. */
+void stream_close(struct call *call, unsigned source);
 
-/* A body that is handed on as it comes: the handler's end is call->body_fd. */
+/* A body that is handed on as it comes: the handler's end is call->body_fd. Of a WebSocket's a part
+ * waits here, because orders come behind it; how much was taken is told in events "stdin". */
 int inflow_open(struct call *call, struct err *err) MUST_CHECK;
 void inflow_bytes(struct call *call, struct http_exchange *x, struct str bytes);
 void inflow_end(struct call *call);

@@ -19,6 +19,7 @@
 
 struct json;
 struct invocation;
+struct remote;
 
 /* What an option's value must look like. The parser refuses everything else, so a handler never
  * sees a malformed number. Zero is a flag, which takes no value. */
@@ -56,6 +57,13 @@ struct command {
     const char *help;
     const struct cli_option *options; /* ends with a row without a name */
     int (*run)(struct invocation *inv);
+
+    /* Where it is done. With a daemon: by it (remote), or here all the same, because it works
+     * beside one. Through BRIG_SOCKET the state is somebody else's: what has neither is refused and
+     * says why (apart). */
+    int (*remote)(struct invocation *inv, struct remote *remote);
+    bool local; /* it has nothing to do with any state directory */
+    const char *apart;
 };
 
 struct cli_value {

@@ -227,6 +227,7 @@ const struct command sandbox_exec = {
             "executable; 127 not found; 77 denied.",
     .options = exec_options,
     .run = run_sandbox_exec,
+    .remote = remote_sandbox_exec,
 };
 
 const struct command sandbox_create = {
@@ -238,6 +239,7 @@ const struct command sandbox_create = {
             "policy are the sandbox's; time is each command's own.",
     .options = create_options,
     .run = run_sandbox_create,
+    .remote = remote_sandbox_create,
 };
 
 const struct command sandbox_list = {
@@ -247,6 +249,7 @@ const struct command sandbox_list = {
     .help = "One line each: id, state, name, when it ends.",
     .options = list_options,
     .run = run_sandbox_list,
+    .remote = remote_sandbox_list,
 };
 
 const struct command sandbox_show = {
@@ -258,6 +261,7 @@ const struct command sandbox_show = {
     .help = "ID is an id or a name.",
     .options = json_option,
     .run = run_sandbox_show,
+    .remote = remote_sandbox_show,
 };
 
 const struct command sandbox_pause = {
@@ -269,6 +273,7 @@ const struct command sandbox_pause = {
     .help = "Its time goes on running; commands are refused until it is resumed.",
     .options = json_option,
     .run = run_sandbox_pause,
+    .remote = remote_sandbox_pause,
 };
 
 const struct command sandbox_resume = {
@@ -280,6 +285,7 @@ const struct command sandbox_resume = {
     .help = "Its processes continue where they stood.",
     .options = json_option,
     .run = run_sandbox_resume,
+    .remote = remote_sandbox_resume,
 };
 
 const struct command sandbox_extend = {
@@ -291,6 +297,7 @@ const struct command sandbox_extend = {
     .help = "Counted from now, and never beyond its --lifetime.",
     .options = extend_options,
     .run = run_sandbox_extend,
+    .remote = remote_sandbox_extend,
 };
 
 const struct command sandbox_destroy = {
@@ -302,6 +309,7 @@ const struct command sandbox_destroy = {
     .help = "Returns when nothing of it is left.",
     .options = json_option,
     .run = run_sandbox_destroy,
+    .remote = remote_sandbox_destroy,
 };
 
 const struct command sandbox_recreate = {
@@ -465,6 +473,7 @@ const struct command sandbox_cp = {
             "written ./like:this.",
     .options = cp_options,
     .run = run_sandbox_cp,
+    .apart = "it copies folders of this machine itself",
 };
 
 const struct command sandbox_port = {
@@ -493,6 +502,7 @@ const struct command sandbox_diff = {
         "of bringing it back. The sandbox is held still while it is read.",
     .options = diff_options,
     .run = run_sandbox_diff,
+    .apart = "it compares with a folder of this machine",
 };
 
 const struct command sandbox_sync = {
@@ -510,6 +520,7 @@ const struct command sandbox_sync = {
             "Exit status: 0 when nothing is left to do, 75 when something was held back.",
     .options = sync_options,
     .run = run_sandbox_sync,
+    .apart = "it changes a folder of this machine",
 };
 
 const struct command sandbox_preflight = {
@@ -520,6 +531,7 @@ const struct command sandbox_preflight = {
             "Exit status 0 when all do, 77 when a run would be denied.",
     .options = preflight_options,
     .run = run_sandbox_preflight,
+    .apart = "it looks at this machine",
 };
 
 const struct command sandbox_conform = {
@@ -530,4 +542,5 @@ const struct command sandbox_conform = {
             "Exit status 0 when all pass, 77 otherwise.",
     .options = conform_options,
     .run = run_sandbox_conform,
+    .apart = "it looks at this machine",
 };

@@ -200,6 +200,7 @@ static const struct command verify_files = {
             "last line from tampering.",
     .options = verify_options,
     .run = run_verify,
+    .local = true,
 };
 
 static const struct command policy_check = {
@@ -211,6 +212,7 @@ static const struct command policy_check = {
     .help = "Errors name line and column and show the place.",
     .options = json_option,
     .run = run_policy_check,
+    .local = true,
 };
 
 static const struct command image_pull = {
@@ -309,6 +311,7 @@ static const struct command serve = {
         "it is given by systemd are used, too.",
     .options = serve_options,
     .run = run_serve,
+    .local = true,
 };
 
 static const struct command token_create = {
@@ -369,6 +372,7 @@ static const struct command doctor = {
     .help = "Exit status 0 when the local provider can be used, 69 when it cannot.",
     .options = json_option,
     .run = run_doctor,
+    .local = true,
 };
 
 static const struct command version = {
@@ -378,6 +382,7 @@ static const struct command version = {
     .help = "",
     .options = json_option,
     .run = run_version,
+    .local = true,
 };
 
 static const struct command completion = {
@@ -393,6 +398,7 @@ static const struct command completion = {
             "man prints the COMMANDS section of the manual page as scdoc text.",
     .options = no_options,
     .run = run_completion,
+    .local = true,
 };
 
 static const struct command help = {
@@ -404,6 +410,7 @@ static const struct command help = {
     .help = "",
     .options = no_options,
     .run = run_help,
+    .local = true,
 };
 
 const struct command *const commands[] = {

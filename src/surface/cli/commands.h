@@ -54,6 +54,19 @@ void help_command(const struct invocation *inv, const struct command *command, F
 int parse_options(struct invocation *inv, const char *const *words, size_t n,
                   struct err *err) MUST_CHECK;
 
+/* Runs the command where it belongs: remote.c. */
+int command_run(struct invocation *inv);
+
+/* The same by a daemon; each returns the exit status, or REMOTE_NOT_DONE. */
+int remote_sandbox_exec(struct invocation *inv, struct remote *remote);   /* remote-exec.c */
+int remote_sandbox_create(struct invocation *inv, struct remote *remote); /* remote-kept.c */
+int remote_sandbox_list(struct invocation *inv, struct remote *remote);
+int remote_sandbox_show(struct invocation *inv, struct remote *remote);
+int remote_sandbox_pause(struct invocation *inv, struct remote *remote);
+int remote_sandbox_resume(struct invocation *inv, struct remote *remote);
+int remote_sandbox_extend(struct invocation *inv, struct remote *remote);
+int remote_sandbox_destroy(struct invocation *inv, struct remote *remote);
+
 /* Handlers, by file. Each returns the exit status. */
 int run_sandbox_exec(struct invocation *inv);   /* exec.c */
 int run_sandbox_create(struct invocation *inv); /* kept.c */

@@ -29,7 +29,7 @@ void terminal_restore(const struct raw_terminal *terminal)
 
 /* What belongs to the sandbox is as it was made; what belongs to a kept one makes no sense for
  * one that ends with its command. */
-static int check_flags(const struct invocation *inv, struct err *err)
+int sandbox_check_exec(const struct invocation *inv, struct err *err)
 {
     static const char *const of_sandbox[] = {"--provider",
                                              "--profile",
@@ -76,6 +76,14 @@ static int print_detached(struct invocation *inv, const struct run *run)
     return 0;
 }
 
+void sandbox_closing_words(const struct invocation *inv, const struct run *run)
+{
+    sandbox_warn_protected(inv, run);
+    /* Quiet is for those who want the command's words only; a denial has no others. */
+    if (!inv->json && (!option_flag(inv, "--quiet") || run->verdict.kind != VERDICT_ALLOW))
+        sandbox_closing_line(inv, run);
+}
+
 int run_sandbox_exec(struct invocation *inv)
 {
     AUTO_SANDBOX_CALL struct sandbox_call call = {0};
@@ -86,7 +94,7 @@ int run_sandbox_exec(struct invocation *inv)
     int status;
     int failed;
 
-    if (check_flags(inv, &err) < 0)
+    if (sandbox_check_exec(inv, &err) < 0)
         return cli_error(inv, &err);
     if (sandbox_call_open(inv, &call, &status) < 0)
         return status;
@@ -113,12 +121,9 @@ int run_sandbox_exec(struct invocation *inv)
         status = print_detached(inv, &run);
     } else {
         status = sandbox_status(inv, &run);
-        sandbox_warn_protected(inv, &run);
+        sandbox_closing_words(inv, &run);
         if (inv->json && cli_json(inv, view_run(&inv->mem, &run)) != 0)
             status = cli_status(inv, ERR_OS);
-        /* Quiet is for those who want the command's words only; a denial has no others. */
-        else if (!inv->json && (!option_flag(inv, "--quiet") || run.verdict.kind != VERDICT_ALLOW))
-            sandbox_closing_line(inv, &run);
     }
     run_done(&run);
     return status;

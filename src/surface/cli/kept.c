@@ -27,11 +27,14 @@ int sandbox_find_in(struct invocation *inv, struct execute *execute, const char 
 {
     if (govern_find(execute, &inv->mem, wanted, out, err) == 0)
         return 0;
-    if (err->code == ERR_NOT_FOUND)
-        (void)err_set(err, ERR_NOT_FOUND,
-                      "there is no sandbox \"%.40s\"; \"%s sandbox list\" shows those there are",
-                      wanted, inv->program);
-    return -1;
+    return err->code == ERR_NOT_FOUND ? sandbox_unknown(inv, wanted, err) : -1;
+}
+
+int sandbox_unknown(const struct invocation *inv, const char *wanted, struct err *err)
+{
+    return err_set(err, ERR_NOT_FOUND,
+                   "there is no sandbox \"%.40s\"; \"%s sandbox list\" shows those there are",
+                   wanted, inv->program);
 }
 
 /* ---- showing ---- */
@@ -109,7 +112,7 @@ int sandbox_fill_create(struct invocation *inv, struct request *request, struct 
     return sandbox_check_name(request->name, err) < 0 ? -1 : check_labels(request->labels, err);
 }
 
-static int fill_create(struct invocation *inv, struct sandbox_call *call, struct err *err)
+int sandbox_fill_new(struct invocation *inv, struct sandbox_call *call, struct err *err)
 {
     struct request *request = &call->request;
 
@@ -121,7 +124,7 @@ static int fill_create(struct invocation *inv, struct sandbox_call *call, struct
 
 /* ---- reuse ---- */
 
-static bool has_labels(const struct words *wanted, const struct words *labels)
+bool sandbox_has_labels(const struct words *wanted, const struct words *labels)
 {
     for (size_t i = 0; i < wanted->n; i++) {
         bool found = false;
@@ -149,7 +152,7 @@ static bool is_same(const struct config *a, const struct config *b)
     return strcmp(a->config_hash, b->config_hash) == 0 && strcmp(x->principal, y->principal) == 0 &&
            strcmp(x->scope ? x->scope : "session", y->scope ? y->scope : "session") == 0 &&
            strcmp(x->name, y->name) == 0 && x->labels.n == y->labels.n &&
-           has_labels(&x->labels, &y->labels) && has_labels(&y->labels, &x->labels);
+           sandbox_has_labels(&x->labels, &y->labels) && sandbox_has_labels(&y->labels, &x->labels);
 }
 
 static int on_reusable(void *context, const char *id, struct err *err)
@@ -217,7 +220,7 @@ int run_sandbox_create(struct invocation *inv)
     if (sandbox_call_open(inv, &call, &status) < 0)
         return status;
     run_init(&run);
-    if (fill_create(inv, &call, &err) < 0 ||
+    if (sandbox_fill_new(inv, &call, &err) < 0 ||
         (option_flag(inv, "--reuse") && find_reusable(inv, &call, &lock_fd, &there, &err) < 0))
         status = cli_error(inv, &err);
     else if (there)
@@ -253,7 +256,7 @@ static int on_listed(void *context, const char *id, struct err *err)
     struct err gone; /* it may end while we look; then it is not there */
 
     if (sandbox_look(listing->inv, listing->govern, id, &config, &state, &gone) < 0 ||
-        !has_labels(&listing->labels, &config.request.labels))
+        !sandbox_has_labels(&listing->labels, &config.request.labels))
         return 0;
     listing->n++;
     if (!listing->inv->json)

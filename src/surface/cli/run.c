@@ -103,7 +103,7 @@ static int run_command(struct invocation *inv, const struct command *command,
     }
     if (parse_options(inv, words, n, &err) < 0)
         return cli_error(inv, &err);
-    return command->run(inv);
+    return command_run(inv);
 }
 
 /* The longest path wins: "receipts verify" before "receipts". */

@@ -68,7 +68,7 @@ static void fill_request(struct invocation *inv, struct sandbox_call *call)
 {
     static const char *const nothing[] = {"true", NULL};
     struct request *request = &call->request;
-    const char *profile_provider = govern_provider(call->govern);
+    const char *profile_provider = call->govern ? govern_provider(call->govern) : NULL;
 
     request->principal = principal(inv);
     request->tenant = TENANT;
@@ -181,6 +181,23 @@ int sandbox_call_open_with(struct invocation *inv, const char *profile_path,
         return -1;
     }
     fill_request(inv, call);
+    return 0;
+}
+
+int sandbox_call_read(struct invocation *inv, struct sandbox_call *call, int *status)
+{
+    struct err err;
+
+    if (!inv->subject && (open_policy(inv, call, &err) < 0 ||
+                          read_profile(inv, text_or(inv, "--profile", NULL), call, &err) < 0)) {
+        *status = cli_error(inv, &err);
+        return -1;
+    }
+    fill_request(inv, call);
+    if (admit_forward(&inv->mem, call->request.env, &call->request.env, &err) < 0) {
+        *status = cli_error(inv, &err);
+        return -1;
+    }
     return 0;
 }
 

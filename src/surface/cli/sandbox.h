@@ -26,6 +26,8 @@ int sandbox_call_open(struct invocation *inv, struct sandbox_call *call, int *st
 /* The same under another profile than the options name; NULL: none. */
 int sandbox_call_open_with(struct invocation *inv, const char *profile_path,
                            struct sandbox_call *call, int *status) MUST_CHECK;
+/* Policy, profile and request only, for one who asks somebody else: there is no governor then. */
+int sandbox_call_read(struct invocation *inv, struct sandbox_call *call, int *status) MUST_CHECK;
 void sandbox_call_done(struct sandbox_call *call);
 #define AUTO_SANDBOX_CALL __attribute__((cleanup(sandbox_call_done)))
 
@@ -34,6 +36,17 @@ int sandbox_find(struct invocation *inv, struct govern *govern, const char *want
                  const char **out, struct err *err) MUST_CHECK;
 int sandbox_find_in(struct invocation *inv, struct execute *execute, const char *wanted,
                     const char **out, struct err *err) MUST_CHECK;
+
+/* The sentence for one that is not there. */
+int sandbox_unknown(const struct invocation *inv, const char *wanted, struct err *err);
+
+/* Whether it has all the labels of the options. */
+bool sandbox_has_labels(const struct words *wanted, const struct words *labels);
+
+/* Flags that do not go together. */
+int sandbox_check_exec(const struct invocation *inv, struct err *err) MUST_CHECK;
+/* What is left to say when it has ended, but for JSON. */
+void sandbox_closing_words(const struct invocation *inv, const struct run *run);
 
 /* What a kept sandbox was made from and how it is; and all of that, as a line or as JSON. */
 int sandbox_look(struct invocation *inv, struct govern *govern, const char *id,
@@ -45,6 +58,8 @@ int sandbox_add_json(struct invocation *inv, struct govern *govern, const char *
 /* Name, labels and lifetimes of one that is to be made, from the options. */
 int sandbox_fill_create(struct invocation *inv, struct request *request,
                         struct err *err) MUST_CHECK;
+/* The same with scope, policy and profile: "sandbox create". */
+int sandbox_fill_new(struct invocation *inv, struct sandbox_call *call, struct err *err) MUST_CHECK;
 int sandbox_check_name(const char *name, struct err *err) MUST_CHECK; /* NULL: there is none */
 
 /* Keys go to the command's terminal as they are pressed; ours is as it was when we leave. */

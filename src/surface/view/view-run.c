@@ -65,6 +65,8 @@ static void put_outcome(struct arena *mem, struct json *object, const struct run
 static void put_protected(struct arena *mem, struct json *object,
                           const struct protected_changes *changes)
 {
+    static const char *const kinds[] = {
+        [PROTECTED_NEW] = "new", [PROTECTED_CHANGED] = "changed", [PROTECTED_REMOVED] = "removed"};
     struct json *list = json_array(mem);
 
     if (!changes->looked)
@@ -73,6 +75,7 @@ static void put_protected(struct arena *mem, struct json *object,
         struct json *one = json_object(mem);
 
         json_put_bytes(mem, one, "path", str_of(changes->of[i].path));
+        json_put_text(mem, one, "change", kinds[changes->of[i].kind]);
         json_put_text(mem, one, "hash", changes->of[i].hash);
         json_push(list, one);
     }
@@ -93,6 +96,7 @@ struct json *view_run(struct arena *mem, const struct run *run)
     json_put_text(mem, object, "verdict", verdict_name(run->verdict.kind));
     json_put_text(mem, object, "reason_code", reason_code(reason));
     json_put_bytes(mem, object, "reason", str_of(text ? text : reason_text(reason)));
+    json_put_text(mem, object, "outcome_reason_code", reason_code(run->outcome.reason));
     if (run->verdict.rule)
         json_put_bytes(mem, object, "rule", str_of(run->verdict.rule));
     json_put_text(mem, object, "receipt_id", last->id);
@@ -129,6 +133,7 @@ void view_put_done(struct arena *mem, struct json *object, const struct run *run
     json_put_bool(mem, object, "done", !failed);
     if (failed)
         json_put_bytes(mem, object, "failure", str_of(run->outcome.failure));
+    put_protected(mem, object, &run->outcome.protected_changes);
     json_put_text(mem, object, "receipt_id", run->closing.id);
     json_put_int(mem, object, "duration_us", (int64_t)run->outcome.duration_us);
 }

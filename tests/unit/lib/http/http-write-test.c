@@ -106,7 +106,7 @@ TEST(requests_we_write_are_read_back)
     AUTO_FREE struct http_head *head = xcalloc(1, sizeof(*head));
     const struct http_header headers[] = {HEADER("Accept", "*/*"), HEADER("X", "")};
     const struct http_ask ask = {
-        STR_LIT("POST"), STR_LIT("/a?b"), STR_LIT("h:1"), headers, 2, HTTP_LENGTH, 12, true};
+        STR_LIT("POST"), STR_LIT("/a?b"), STR_LIT("h:1"), headers, 2, HTTP_LENGTH, 12, true, false};
     struct http_scan scan = {0};
 
     CHECK_INT(http_ask_write(&ask, &out, &err), 0);

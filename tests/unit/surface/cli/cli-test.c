@@ -297,6 +297,17 @@ TEST(no_line_of_help_is_wider_than_a_terminal)
     }
 }
 
+TEST(a_command_is_done_in_one_place)
+{
+    for (size_t i = 0; i < command_n; i++) {
+        const struct command *c = commands[i];
+
+        /* By a daemon, or without any state; what is neither may say why. */
+        CHECK(!(c->remote && c->local));
+        CHECK(!c->apart || (!c->remote && !c->local));
+    }
+}
+
 TEST(lines_that_name_no_command_are_refused)
 {
     static const struct {

@@ -1,0 +1,242 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# The command line beside a daemon: what it prints, and how it ends, does not depend on who did the
+# work. Each verb is asked twice, once of the daemon and once here (BRIG_SOCKET=off), and compared.
+
+load common
+load sandbox
+load kept
+load serve
+
+setup() {
+    common_setup
+    need jq
+}
+
+teardown() {
+    local status=0
+    serve_end || status=$?
+    BRIG_SOCKET=off destroy_all
+    return $status
+}
+
+# asked ROUTE…: the daemon was asked for exactly these since the last time.
+asked() {
+    local wanted="$*" got i
+    for i in 1 2 3 4 5 6 7 8 9 10; do
+        got=$(tail -c +"${LOG_AT:-1}" "$WORK/serve.err" | sed -n 's/.*"route":"\([A-Za-z]*\)".*/\1/p' | xargs)
+        [ "$got" != "$wanted" ] || break
+        sleep 0.05
+    done
+    LOG_AT=$(($(stat -c %s "$WORK/serve.err") + 1))
+    [ "$got" = "$wanted" ] || {
+        printf 'asked was: %s; should be: %s\n' "$got" "$wanted" >&2
+        return 1
+    }
+}
+
+# What differs between any two runs.
+normal() {
+    sed -E -e 's/r0[0-9a-z]{18}/RECEIPT/g' -e 's/"[a-z0-9]{20}"/"ID"/g' -e 's/\b[a-z][a-z0-9]{19}\b/ID/g' \
+        -e 's/, [0-9]+\.[0-9]{3} s$/, TIME s/' -e 's/[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]+Z/MOMENT/g' \
+        -e 's/"(duration_ms|duration_us|cpu_us|peak_memory_bytes|memory_bytes|disk_bytes|disk_read_bytes|disk_written_bytes|lamport_clock|pid|processes)": [0-9]+/"\1": N/' \
+        -e 's/[0-9]+ processes/N processes/'
+}
+
+# same ARGS…: standard input, output, error and status are the same both ways. stdin is $IN.
+same() {
+    local one=0 two=0
+    timeout -k 5 $PATIENCE "$BRIG" "$@" <"${IN:-/dev/null}" >a.out 2>a.err || one=$?
+    BRIG_SOCKET=off timeout -k 5 $PATIENCE "$BRIG" "$@" <"${IN:-/dev/null}" >b.out 2>b.err || two=$?
+    [ "$one" -eq "$two" ] || {
+        printf '%s: status %s by the daemon, %s here\n' "$*" "$one" "$two" >&2
+        cat a.out a.err >&2
+        return 1
+    }
+    status=$one
+    diff <(normal <a.out) <(normal <b.out) >&2 && diff <(normal <a.err) <(normal <b.err) >&2
+}
+
+@test "a command of its own: streams, statuses, documents and refusals are the same" {
+    serve
+    same sandbox exec -- sh -c 'echo out; echo err >&2; exit 3'
+    [ "$status" -eq 3 ]
+    asked runSocket
+    head -c 300000 /dev/urandom >random
+    IN=random same sandbox exec --quiet -- cat
+    cmp a.out random
+    same sandbox exec --json -- sh -c 'printf "\377\001é"; echo err >&2; kill -9 $$'
+    [ "$status" -eq 137 ]
+    jq -e .stdout_b64 a.out
+    same sandbox exec --json --timeout 1s -- sleep 20
+    [ "$status" -eq 124 ]
+    same sandbox exec -- no-such-command
+    [ "$status" -eq 127 ]
+    A=forwarded same sandbox exec --quiet --env A --env B=$'\377' --workdir /tmp -- sh -c 'pwd; printf "$A$B"'
+    same sandbox exec --env NOT_SET_ANYWHERE -- true
+    [ "$status" -eq 64 ]
+    same sandbox exec --env 'bad name=1' -- true
+    [ "$status" -eq 64 ]
+    same sandbox exec --memory 1 --json -- true
+    same sandbox exec --provider mock -- echo hi
+    asked runSocket runSocket runSocket runSocket runSocket runSocket runSocket runSocket
+    printf 'version: 1\ndefault: allow\ncommands:\n  - {name: no-ids, deny: [id, "**"]}\n' >deny.yaml
+    printf 'nonsense: [\n' >broken.yaml
+    same sandbox exec --policy deny.yaml -- id
+    [ "$status" -eq 77 ]
+    same sandbox exec --policy deny.yaml --json -- id
+    same sandbox exec --policy broken.yaml -- id
+    same sandbox exec --policy missing.yaml -- id
+    mkdir there
+    echo content >there/file
+    same sandbox exec --quiet --mount there:/mnt/there -- cat /mnt/there/file
+    [ "$(cat a.out)" = content ]
+    same sandbox exec --mount missing:/mnt -- true
+    same sandbox exec --workspace there:rw -- sh -c 'mkdir -p .git/hooks; echo x >.envrc; rm .envrc'
+    same sandbox exec --json --memory 64M --pids 20 --cpu 0.5 --user 1234 --sockets none -- id -u
+    jq -e '.stdout == "1234\n"' a.out
+}
+
+@test "sandboxes that stay: made, listed, shown, used, changed and ended the same way" {
+    serve
+    for how in daemon myself; do
+        [ "$how" = daemon ] || export BRIG_SOCKET=off
+        brig sandbox create --json --name "by-$how" --label a=1 --label a=2 --ttl 10m >made.$how
+        brig sandbox create --name second --label b=1 >line.$how
+        brig sandbox list --label a=2 >list.$how
+        id=$(jq -r .sandbox_id made.$how)
+        brig sandbox show "by-$how" >show.$how
+        ! brig sandbox show nobody 2>unknown.$how
+        brig sandbox exec "by-$how" --env A=1 -- sh -c 'echo $A; cat; exit 7' >exec.$how 2>exec-err.$how <<<input || [ $? -eq 7 ]
+        brig sandbox exec "by-$how" --json --timeout 500ms -- sleep 9 >time.$how </dev/null || [ $? -eq 124 ]
+        brig sandbox pause "$id" --json >pause.$how
+        ! brig sandbox exec "$id" -- true 2>paused.$how </dev/null
+        brig sandbox resume "$id" 2>resume.$how
+        brig sandbox extend "$id" --ttl 20m 2>extend.$how
+        ! brig sandbox destroy nobody "$id" second 2>destroy.$how
+        ! brig sandbox exec "$id" -- true 2>gone.$how </dev/null
+        brig sandbox list 2>none.$how
+        unset BRIG_SOCKET
+    done
+    for what in made line list show unknown exec exec-err time pause paused resume extend destroy gone none; do
+        diff <(normal <$what.daemon | sed 's/by-daemon/by-myself/') <(normal <$what.myself) >&2
+    done
+    asked createSandbox createSandbox listSandboxes getSandbox getSandbox execSocket execSocket pauseSandbox execSocket \
+        resumeSandbox extendSandbox destroySandbox getSandbox destroySandbox destroySandbox execSocket listSandboxes
+}
+
+@test "signals are the command's, the second one ends it, and those who read no more are told" {
+    serve
+    make
+    asked createSandbox
+    cat >trap.sh <<'END'
+trap 'echo caught; exit 5' TERM
+echo ready
+while :; do sleep 0.1; done
+END
+    for how in one kept; do
+        [ $how = one ] && set -- || set -- "$id"
+        "$BRIG" sandbox exec "$@" --quiet -- sh -c "$(cat trap.sh)" >out.$how </dev/null &
+        pid=$!
+        eventually 10 grep -qs ready out.$how
+        kill -TERM $pid
+        status=0
+        wait $pid || status=$?
+        [ "$status" -eq 5 ]
+        [ "$(tail -n 1 out.$how)" = caught ]
+        receipt_is .reason_code CANCELLED
+    done
+    # It does not listen, and is asked a second time while a lot of input waits for it.
+    yes | "$BRIG" sandbox exec "$id" --quiet --timeout 50s -- sh -c 'trap "" TERM; echo ready; while :; do sleep 0.1; done' >out 2>err &
+    pid=$!
+    eventually 10 grep -qs ready out
+    brig_pid=$(pgrep -P $$ -f 'sandbox exec .* --timeout 50s' | tail -n 1)
+    kill -TERM "$brig_pid"
+    sleep 0.4
+    kill -TERM "$brig_pid"
+    status=0
+    wait $pid || status=$?
+    [ "$status" -eq 137 ]
+    receipt_is .outcome.signal 9
+    run bash -c '"$BRIG" sandbox exec "$0" --quiet --timeout 20s -- yes </dev/null | head -n 1' "$id"
+    [ "$output" = y ]
+    receipt_is .outcome.signal 13
+    asked runSocket execSocket execSocket execSocket
+}
+
+@test "a terminal is one, as large as ours" {
+    serve
+    need script
+    for how in daemon off; do
+        export BRIG_SOCKET=$([ $how = off ] && echo off || echo)
+        script -qefc "stty rows 33 cols 77; '$BRIG' sandbox exec --quiet --tty -- sh -c 'test -t 0 && test -t 1 && stty size'" /dev/null </dev/null >out
+        grep -q '33 77' out || {
+            cat -v out >&2
+            return 1
+        }
+    done
+    unset BRIG_SOCKET
+    asked runSocket
+}
+
+@test "a daemon that is gone, somebody else's, or another build is not used" {
+    serve
+    kill -9 "$DAEMON"
+    wait "$DAEMON" || true
+    DAEMON=
+    run -0 --separate-stderr brig sandbox exec --quiet -- echo here </dev/null
+    [ "$output" = here ]
+    serve
+    LOG_AT=1
+    # Another build is asked, says so, and the work is done here.
+    cp -r "$(dirname "$BRIG")/.." programs
+    perl -0pi -e 's/(\d+\.\d+\.\d+) ([0-9a-f]{7})/$1 fffffff/' programs/cli/brig
+    cmp -s programs/cli/brig "$BRIG" && skip "the build has no commit in its name"
+    run -0 --separate-stderr programs/cli/brig sandbox exec --quiet -- echo here </dev/null
+    [ "$output" = here ]
+    asked
+    run -0 --separate-stderr brig sandbox exec --quiet -- echo there </dev/null
+    asked runSocket
+    chain_holds
+}
+
+@test "BRIG_SOCKET names a daemon; what cannot be done there says so, and its state is its own" {
+    serve
+    export BRIG_SOCKET=$WORK/d.sock
+    mine=$BATS_TEST_TMPDIR/mine
+    run -0 --separate-stderr env BRIG_HOME="$mine" "$BRIG" sandbox exec --quiet -- echo there </dev/null
+    [ "$output" = there ]
+    [ ! -e "$mine/receipts.db" ]
+    asked runSocket
+    run -69 brig sandbox sync x
+    says '"brig sandbox sync" is not done through BRIG_SOCKET: it changes a folder of this machine'
+    run -0 brig version
+    BRIG_SOCKET=relative run -64 brig sandbox list
+    says "BRIG_SOCKET is the absolute path"
+    BRIG_SOCKET=$WORK/nobody run -69 brig sandbox list
+    says "BRIG_SOCKET: no daemon can be reached"
+    TOKEN=$(BRIG_SOCKET=off token --tenant acme --scope read --scope run)
+    BRIG_TOKEN=$TOKEN run -0 --separate-stderr brig sandbox create --json
+    json_is .state running
+    id=$(jq -r .sandbox_id <<<"$output")
+    BRIG_TOKEN=$TOKEN run -77 brig sandbox exec --mount /etc:/mnt -- true
+    says 'the scope "host"'
+    printf 'version: 1\ndefault: allow\n' >policy.yaml
+    BRIG_TOKEN=$TOKEN run -77 brig sandbox exec --policy policy.yaml -- true
+    says 'the scope "policy"'
+    run -66 brig sandbox show "$id"
+    BRIG_TOKEN=wrong run -77 brig sandbox list
+    says "this token is not valid here"
+    BRIG_TOKEN=$TOKEN run -0 brig sandbox destroy "$id"
+    is_root || return 0
+    # Somebody else's program in somebody else's folder.
+    mkdir -m 0777 open
+    chmod 0755 "$BATS_RUN_TMPDIR" "$BATS_TEST_TMPDIR" "$BATS_TEST_TMPDIR/.." "$WORK" || true
+    setpriv --reuid=65534 --regid=65534 --clear-groups perl -MIO::Socket::UNIX -e \
+        'my $s = IO::Socket::UNIX->new(Local => $ARGV[0], Listen => 1) or exit 1; my $c = $s->accept' open/s >/dev/null 2>&1 3>&- &
+    pid=$!
+    eventually 5 test -S open/s
+    BRIG_SOCKET=$WORK/open/s run -77 brig sandbox list
+    says "user 65534 listens at"
+    wait $pid
+}
