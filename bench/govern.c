@@ -365,7 +365,7 @@ static void measure_kept(const char *dir, const struct policy *policy)
     AUTO(record) struct record *record = NULL;
     struct err err;
 
-    if (keeper_open(dir, &keeper, &err) < 0 || keeper_signer(keeper, dir, &signer, &err) < 0)
+    if (keeper_open(dir, NULL, &keeper, &err) < 0 || keeper_signer(keeper, dir, &signer, &err) < 0)
         give_up("starting a keeper", &err);
     (void)printf("the same, signed by a keeper:\n");
     measure_keeper(signer, 1, "signature by the keeper, alone");

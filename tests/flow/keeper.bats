@@ -132,6 +132,7 @@ programs_apart() {
         wait "$client"
     done
     [ "$kills" -ge 3 ]
+    grep '"event":"keeper"' "$WORK/serve.err" | tail -n 1 | jq -e '.number > 1'
     for answer in answer-*; do
         output=$(cat "$answer")
         case $output in

@@ -358,12 +358,20 @@ static void leave_room(void)
     (void)!cgroup_settle(&ignored);
 }
 
+static void on_keeper_replaced(uint64_t number)
+{
+    (void)fprintf(stderr,
+                  "{\"level\":\"warn\",\"event\":\"keeper\",\"message\":\"the keeper of the "
+                  "signing keys was replaced\",\"number\":%llu}\n",
+                  (unsigned long long)number);
+}
+
 /* Before there is anything that could want a signature, or a thread: whoever talks to clients has
  * no key to lose. */
 static int give_keys_away(struct daemon *daemon, const char *state_dir, struct err *err)
 {
     leave_room();
-    if (keeper_open(state_dir, &daemon->keeper, err) < 0)
+    if (keeper_open(state_dir, on_keeper_replaced, &daemon->keeper, err) < 0)
         return -1;
     daemon->signing = (struct record_signing){keeper_signer, daemon->keeper};
     record_sign_elsewhere(&daemon->signing);

@@ -29,6 +29,17 @@
 #include "lib/linux/landlock.h"
 #include "lib/linux/process.h"
 
+#if defined(__SANITIZE_ADDRESS__)
+#define SANITIZED 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define SANITIZED 1
+#endif
+#endif
+#ifndef SANITIZED
+#define SANITIZED 0
+#endif
+
 #define HELPERS_MAX 3 /* beside the first thread */
 
 static struct session session;
@@ -209,6 +220,12 @@ static const int allowed[] = {
     SYS_tgkill,
     SYS_exit,
     SYS_exit_group,
+#if SANITIZED
+    SYS_sigaltstack,
+    SYS_sched_yield,
+    SYS_read,
+    SYS_prlimit64,
+#endif
 };
 
 static int wall_calls(struct err *err)

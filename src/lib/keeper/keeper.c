@@ -28,6 +28,7 @@
 
 struct keeper {
     char *state_dir;
+    keeper_replaced *on_replaced;
     pthread_mutex_t lock; /* one conversation at a time */
     pthread_cond_t changed;
     /* Under the lock: */
@@ -52,15 +53,15 @@ struct kept_signer {
 
 /* ---- its life ---- */
 
-/* Whatever it is doing: without its socket it has nothing to do. */
-static void end(struct keeper *keeper)
+/* Without its socket it has nothing to do and ends by itself, if it is given the time. */
+static void end(struct keeper *keeper, int wait_ms)
 {
     struct pollfd ended = {.fd = keeper->pidfd, .events = POLLIN};
 
     if (keeper->fd < 0)
         return;
     (void)close(TAKE_FD(keeper->fd));
-    if (keeper->pidfd < 0 || poll(&ended, 1, END_WAIT_MS) != 1) {
+    if (keeper->pidfd < 0 || poll(&ended, 1, wait_ms) != 1) {
         (void)kill(keeper->pid, SIGKILL);
         if (keeper->pidfd >= 0)
             (void)poll(&ended, 1, END_WAIT_MS);
@@ -228,6 +229,13 @@ static void wait_us(struct keeper *keeper, uint64_t us)
     (void)pthread_cond_timedwait(&keeper->changed, &keeper->lock, &until);
 }
 
+static void tell(struct keeper *keeper)
+{
+    (void)pthread_cond_broadcast(&keeper->changed);
+    if (keeper->generation > 1 && keeper->on_replaced)
+        keeper->on_replaced(keeper->generation);
+}
+
 /* A failure holds for all who ask within the pause, so nobody waits behind the others' attempts. */
 static int ready(struct keeper *keeper, struct err *err)
 {
@@ -244,15 +252,16 @@ static int ready(struct keeper *keeper, struct err *err)
             continue;
         }
         keeper->failed_us = 0;
-        if (start(keeper, err) == 0 && greet(keeper, err) == 0)
+        if (start(keeper, err) == 0 && greet(keeper, err) == 0) {
+            tell(keeper);
             break;
-        end(keeper);
+        }
+        end(keeper, 0);
         err->code = ERR_KEEPER;
         (void)err_in(err, "no keeper of the signing keys can be started");
         keeper->failed = *err;
         keeper->failed_us = clock_us();
     }
-    (void)pthread_cond_broadcast(&keeper->changed);
     return 0;
 }
 
@@ -359,7 +368,7 @@ static int converse(struct keeper *keeper, struct kept_signer *kept, const struc
             return 0;
         if (err->code != ERR_KEEPER)
             return -1;
-        end(keeper);
+        end(keeper, 0);
     }
     return -1;
 }
@@ -405,7 +414,8 @@ int keeper_signer(void *of_keeper, const char *state_dir, struct signer **out, s
     return failed;
 }
 
-int keeper_open(const char *state_dir, struct keeper **out, struct err *err)
+int keeper_open(const char *state_dir, keeper_replaced *on_replaced, struct keeper **out,
+                struct err *err)
 {
     AUTO(keeper) struct keeper *keeper = xcalloc(1, sizeof *keeper);
     pthread_condattr_t monotonic;
@@ -413,6 +423,7 @@ int keeper_open(const char *state_dir, struct keeper **out, struct err *err)
 
     keeper->fd = keeper->pidfd = keeper->pid = -1;
     keeper->state_dir = xstrdup(state_dir);
+    keeper->on_replaced = on_replaced;
     keeper->counted_us = clock_us();
     keeper->credit_us = STARTS_MAX * START_EVERY_US;
     (void)pthread_mutex_init(&keeper->lock, NULL);
@@ -433,7 +444,7 @@ void keeper_free(struct keeper *keeper)
 {
     if (!keeper)
         return;
-    end(keeper);
+    end(keeper, END_WAIT_MS);
     (void)pthread_cond_destroy(&keeper->changed);
     (void)pthread_mutex_destroy(&keeper->lock);
     free(keeper->state_dir);

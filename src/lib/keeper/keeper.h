@@ -12,8 +12,13 @@
 
 struct keeper;
 
-/* For keys in this folder and beneath it. */
-int keeper_open(const char *state_dir, struct keeper **out, struct err *err) MUST_CHECK;
+/* Whoever wants to know that there is another one, the how-manieth; on the thread that needed it.
+ */
+typedef void keeper_replaced(uint64_t number);
+
+/* For keys in this folder and beneath it; on_replaced may be NULL. */
+int keeper_open(const char *state_dir, keeper_replaced *on_replaced, struct keeper **out,
+                struct err *err) MUST_CHECK;
 void keeper_free(struct keeper *keeper); /* after the last of its signers */
 AUTO_TYPE(keeper)
 

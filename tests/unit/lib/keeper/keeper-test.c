@@ -33,7 +33,7 @@ static void begin(void)
     CHECK(mkdtemp(dir) != NULL);
     (void)snprintf(beneath, sizeof beneath, "%s/tenants", dir);
     CHECK_INT(mkdir(beneath, 0700), 0);
-    if (keeper_open(dir, &keeper, &err) < 0 || keeper_signer(keeper, dir, &signer, &err) < 0)
+    if (keeper_open(dir, NULL, &keeper, &err) < 0 || keeper_signer(keeper, dir, &signer, &err) < 0)
         test_fail(__FILE__, __LINE__, "%s", err.text);
 }
 
