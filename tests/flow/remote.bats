@@ -94,7 +94,7 @@ same() {
     same sandbox exec --mount missing:/mnt -- true
     same sandbox exec --workspace there:rw -- sh -c 'mkdir -p .git/hooks; echo x >.envrc; rm .envrc'
     same sandbox exec --json --memory 64M --pids 20 --cpu 0.5 --user 1234 --sockets none -- id -u
-    jq -e '.stdout == "1234\n"' a.out
+    ! is_root || jq -e '.stdout == "1234\n"' a.out
 }
 
 @test "sandboxes that stay: made, listed, shown, used, changed and ended the same way" {

@@ -350,7 +350,7 @@ struct json *fields_schema(struct arena *mem, const struct field *fields)
         if (takes_base64(field))
             json_put(members, arena_printf(mem, "%s" B64_SUFFIX, field->name),
                      base64_schema(mem, field));
-        if (field->required && !takes_base64(field))
+        if (field->required && field->kind != FIELD_BYTES)
             json_push(required, json_text(mem, str_of(field->name)));
     }
     json_put(schema, "properties", members);
