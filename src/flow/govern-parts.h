@@ -9,6 +9,7 @@
 
 #include <pthread.h>
 
+struct approvals;
 struct record;
 struct equip;
 
@@ -30,6 +31,7 @@ struct govern {
     struct record *record; /* that of shared; NULL until there is something to record */
     struct equip *equip;
     struct execute *execute;
+    struct approvals *approvals; /* NULL until a person is to be asked */
 };
 
 static inline bool is_allowed(const struct run *run)
@@ -60,6 +62,8 @@ int deed_begin(struct deed *deed, struct govern *govern, const struct request *r
 int deed_end(struct deed *deed, enum reason failure, struct err *err) MUST_CHECK;
 /* Steps 2 and 3: the verdict, and the plan if it is ALLOW. */
 void govern_judge(struct govern *govern, struct run *run);
+/* A planned run whose verdict is ASK gets a person's word, or is refused. */
+void govern_seek_word(struct govern *govern, struct run *run);
 /* Step 5: any difference between the parked sandbox and its plan is a denial. */
 void govern_compare(struct govern *govern, struct run *run);
 /* Step 7. */

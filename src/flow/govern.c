@@ -14,6 +14,7 @@
 
 #include "flow/govern-parts.h"
 
+#include "flow/approve/approve.h"
 #include "flow/decide/decide.h"
 #include "flow/equip/equip.h"
 #include "flow/record/record.h"
@@ -153,6 +154,7 @@ void govern_free(struct govern *govern)
     execute_free(govern->execute);
     equip_free(govern->equip);
     govern_shared_free(govern->shared_owned);
+    approvals_free(govern->approvals);
     free(govern->state_dir);
     free(govern);
 }
@@ -200,11 +202,12 @@ void govern_judge(struct govern *govern, struct run *run)
     if (decide_run(govern->policy, run, &err) < 0)
         refuse_by(run, REASON_DECISION_ERROR, &err);
     (void)govern_is_frozen(govern, run); /* stronger than any rule */
-    if (is_allowed(run) && execute_offer(govern->execute, run, &err) < 0)
+    /* A person is asked about a plan, not about words. */
+    if (run->verdict.kind != VERDICT_DENY && execute_offer(govern->execute, run, &err) < 0)
         refuse_by(run,
                   err.code == ERR_NOT_FOUND ? REASON_PROVIDER_UNKNOWN : REASON_PROVIDER_UNAVAILABLE,
                   &err);
-    if (is_allowed(run) && equip_plan(govern->equip, run, &err) < 0)
+    if (run->verdict.kind != VERDICT_DENY && equip_plan(govern->equip, run, &err) < 0)
         refuse_by(run, REASON_PLAN_INVALID, &err);
 }
 
@@ -377,10 +380,12 @@ static void stand(struct govern *govern, const struct request *request,
 static int carry_out(struct govern *govern, const struct request *request, struct run *run,
                      const struct streams *streams, struct err *err)
 {
-    const struct verdict verdict = run->verdict;
+    struct verdict verdict;
     struct err failure;
     bool begun = false;
 
+    govern_seek_word(govern, run);
+    verdict = run->verdict;
     if (take_prepared(govern, request, run, err) < 0) {
         execute_drop(govern->execute, run);
         return -1;
@@ -510,6 +515,7 @@ static int join_request(struct run *run, const struct config *config, const stru
     /* Time is the command's own; everything else is held for the sandbox as a whole. */
     out->wall_ms = request->limits[LIMIT_WALL];
     out->detach = request->detach;
+    out->approval_wait_ms = request->approval_wait_ms;
     if (request->workdir)
         out->workdir = request->workdir;
     if (request->mounts.n)
@@ -536,7 +542,8 @@ static int join_request(struct run *run, const struct config *config, const stru
  * make another one. */
 void govern_check_drift(struct run *run, const struct config *config)
 {
-    if (!is_allowed(run) || strcmp(run->planned.preimage_hash, config->preimage_hash) == 0)
+    if (run->verdict.kind == VERDICT_DENY ||
+        strcmp(run->planned.preimage_hash, config->preimage_hash) == 0)
         return;
     run->verdict = (struct verdict){
         .kind = VERDICT_DENY,

@@ -4,6 +4,7 @@
 #include "flow/admit/admit.h"
 #include "flow/execute/execute.h"
 #include "lib/base/err.h"
+#include "lib/crypto/crypto.h"
 
 struct policy;
 
@@ -140,6 +141,32 @@ int govern_token_issue(struct govern *govern, const struct request *request, str
 int govern_token_revoke(struct govern *govern, const struct request *request, struct access *access,
                         const char *id, const char *tenant, struct run *run, struct token *out,
                         struct err *err) MUST_CHECK;
+
+/* A person's word on what waits for one (flow/approve), by the principal of the request; or by a
+ * custodian who has signed it, whatever the principal is. *out lives in the run. */
+struct approval;
+struct approval_word {
+    const char *id; /* or the beginning of one */
+    bool confirm;
+    const char *comment;   /* or NULL */
+    const char *custodian; /* or NULL */
+    struct signature signature;
+};
+int govern_approve(struct govern *govern, const struct request *request,
+                   const struct approval_word *word, struct run *run, struct approval *out,
+                   struct err *err) MUST_CHECK;
+/* Another custodian: custodian_enroll(). */
+struct custodian;
+struct enrollment {
+    const char *name;
+    struct str passphrase;
+    struct public_key key;
+    const char *by;
+    struct str by_passphrase;
+};
+int govern_enroll(struct govern *govern, const struct request *request,
+                  const struct enrollment *ask, struct run *run, struct custodian *out,
+                  struct err *err) MUST_CHECK;
 
 /* From now on new effects of a principal, a tenant or everybody are refused (SYSTEM_FROZEN), or no
  * longer; what runs goes on, and ending things stays possible. The list is that of root_dir. */

@@ -105,6 +105,9 @@ const char *action_name(enum action_kind kind)
         [ACTION_IMAGE_EXPORT] = "image-export",
         [ACTION_TOKEN_CREATE] = "token-create",
         [ACTION_TOKEN_REVOKE] = "token-revoke",
+        [ACTION_APPROVE] = "approve",
+        [ACTION_REJECT] = "reject",
+        [ACTION_ENROLL] = "enroll",
         [ACTION_FREEZE] = "freeze",
         [ACTION_UNFREEZE] = "unfreeze",
         [ACTION_PROPOSE] = "propose",
@@ -118,7 +121,7 @@ const char *action_name(enum action_kind kind)
 bool action_thaws(enum action_kind kind)
 {
     return kind == ACTION_PAUSE || kind == ACTION_DESTROY || kind == ACTION_TOKEN_REVOKE ||
-           kind == ACTION_FREEZE || kind == ACTION_UNFREEZE;
+           kind == ACTION_REJECT || kind == ACTION_FREEZE || kind == ACTION_UNFREEZE;
 }
 
 bool action_keeps(enum action_kind kind)

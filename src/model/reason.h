@@ -9,7 +9,10 @@
     X(POLICY_DEFAULT_ALLOW, "POLICY_DEFAULT_ALLOW", "no rule matched and the default is allow")    \
     X(POLICY_DENY, "POLICY_DENY", "a rule of the policy denies it")                                \
     X(POLICY_DEFAULT_DENY, "POLICY_DEFAULT_DENY", "no rule of the policy allows it")               \
-    X(POLICY_ASK, "POLICY_ASK", "a person must confirm it, and nobody can be asked here")          \
+    X(POLICY_ASK, "POLICY_ASK", "a person must confirm it")                                        \
+    X(APPROVAL_CONFIRMED, "APPROVAL_CONFIRMED", "a person confirmed exactly this")                 \
+    X(APPROVAL_REJECTED, "APPROVAL_REJECTED", "a person rejected it")                              \
+    X(APPROVAL_FAILED, "APPROVAL_FAILED", "a person's word could not be asked for or given")       \
     X(POLICY_INVALID, "POLICY_INVALID", "the policy could not be loaded")                          \
     X(POLICY_NOT_ENFORCEABLE, "POLICY_NOT_ENFORCEABLE",                                            \
       "the policy asks for a control that cannot be enforced here")                                \

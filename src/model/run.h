@@ -75,6 +75,9 @@ enum action_kind {
     ACTION_IMAGE_EXPORT,
     ACTION_TOKEN_CREATE, /* who may knock; no sandbox is part of it */
     ACTION_TOKEN_REVOKE,
+    ACTION_APPROVE, /* a person's word; no sandbox is part of it */
+    ACTION_REJECT,
+    ACTION_ENROLL, /* and who that person is */
     ACTION_FREEZE, /* whose new effects are refused; no sandbox is part of it */
     ACTION_UNFREEZE,
     ACTION_PROPOSE, /* a command somebody asks about, before it is run; nothing happens */
@@ -103,14 +106,15 @@ struct action {
     const char *base;    /* snapshot it stands on, or that the action is about; NULL: none */
     struct lifetime lifetime;
     uint64_t extend_ms;
-    bool keep_background; /* EXEC: what it leaves running stays */
-    bool detach;          /* EXEC: it goes on without its caller */
-    bool no_pool;         /* RUN, CREATE: build it, even if there is one */
-    uint64_t wall_ms;     /* EXEC: its own time; 0: the one the sandbox was made with */
-    const char *verb;     /* FILES: "cat", "cp-in", … */
-    const char *path;     /* FILES: inside, as written */
-    const char *other;    /* FILES: the other path of a move or copy, or NULL */
-    uint16_t port;        /* PORT: inside */
+    bool keep_background;      /* EXEC: what it leaves running stays */
+    bool detach;               /* EXEC: it goes on without its caller */
+    uint64_t approval_wait_ms; /* how long its caller waits for a person, if one must confirm it */
+    bool no_pool;              /* RUN, CREATE: build it, even if there is one */
+    uint64_t wall_ms;          /* EXEC: its own time; 0: the one the sandbox was made with */
+    const char *verb;          /* FILES: "cat", "cp-in", … */
+    const char *path;          /* FILES: inside, as written */
+    const char *other;         /* FILES: the other path of a move or copy, or NULL */
+    uint16_t port;             /* PORT: inside */
     const char *principal;
     const char *tenant;
     const char *provider;
@@ -374,6 +378,15 @@ struct outcome {
         int64_t expires_at; /* seconds since 1970; 0: never */
     } token;
     struct {
+        const char *id; /* of the approval that was given or refused, or NULL */
+        const char *digest;
+        const char *requester;
+        const char *comment;
+        const char *signature; /* of the custodian, hex, or NULL */
+        const char *custodian; /* that was enrolled, or NULL */
+        const char *key_id;
+    } approval;
+    struct {
         const char *tenant;    /* that was frozen or unfrozen, "" for all; NULL: none was */
         const char *principal; /* "": everybody of it */
         const char *why;       /* for people, or "" */
@@ -401,6 +414,11 @@ struct run {
     struct action action;
     char policy_hash[MODEL_HASH_BYTES];
     struct verdict verdict;
+    struct {
+        const char *id; /* of what a person is asked, or was; NULL: nobody needs to be */
+        const char *digest;
+        const char *by; /* whose word it has, or NULL */
+    } approval;
     struct demand demand; /* filled by decide, next to the verdict */
     struct offer offer;   /* what the chosen provider can do here: filled by execute */
     struct plan plan;

@@ -323,6 +323,7 @@ static int admit_identity(const struct request *request, struct run *run, struct
     action->keep_background = request->keep_background;
     action->wall_ms = request->wall_ms;
     action->detach = request->detach;
+    action->approval_wait_ms = request->approval_wait_ms;
     action->no_pool = request->no_pool;
     action->principal = arena_text(&run->mem, str_of(request->principal));
     action->tenant = arena_text(&run->mem, str_of(request->tenant));

@@ -35,7 +35,7 @@ struct equip {
 int refuse(struct run *run, enum reason reason, const char *fmt, ...) PRINTF(3, 4);
 static inline bool is_refused(const struct run *run)
 {
-    return run->verdict.kind != VERDICT_ALLOW;
+    return run->verdict.kind == VERDICT_DENY;
 }
 
 /* profile.c. Where it fails is in *where, unless that is nowhere in particular. */

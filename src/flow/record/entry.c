@@ -4,16 +4,6 @@
 
 #include "flow/record/receipt.h"
 
-void json_copy_member(struct arena *mem, struct json *object, const struct json *member)
-{
-    struct json *copy = arena_new(mem, struct json);
-
-    *copy = *member;
-    copy->next = NULL;
-    json_put(object, "", copy);
-    copy->key = member->key; /* may hold any bytes, unlike a key of ours */
-}
-
 bool is_receipt_id(struct str name)
 {
     for (size_t i = 0; i < name.n; i++)

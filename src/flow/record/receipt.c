@@ -286,6 +286,20 @@ static struct json *token_json(struct arena *mem, const struct run *run)
     return json;
 }
 
+static struct json *approval_json(struct arena *mem, const struct run *run)
+{
+    struct json *json = json_object(mem);
+
+    put_if(mem, json, "approval_id", run->outcome.approval.id);
+    put_if(mem, json, "comment", run->outcome.approval.comment);
+    put_if(mem, json, "custodian", run->outcome.approval.custodian);
+    put_if(mem, json, "custodian_key_id", run->outcome.approval.key_id);
+    put_if(mem, json, "custodian_signature", run->outcome.approval.signature);
+    put_if(mem, json, "digest", run->outcome.approval.digest);
+    put_if(mem, json, "requester", run->outcome.approval.requester);
+    return json;
+}
+
 static struct json *freeze_json(struct arena *mem, const struct run *run)
 {
     struct json *json = json_object(mem);
@@ -300,6 +314,8 @@ static void put_moved(struct arena *mem, const struct run *run, struct json *out
 {
     if (run->outcome.token.id)
         json_put(outcome, "token", token_json(mem, run));
+    if (run->outcome.approval.id || run->outcome.approval.custodian)
+        json_put(outcome, "approval", approval_json(mem, run));
     if (run->outcome.freeze.tenant)
         json_put(outcome, "freeze", freeze_json(mem, run));
     if (run->action.kind == ACTION_FILES)
@@ -330,6 +346,14 @@ static const char *status_of(enum verdict_kind verdict)
 static void put_decision(struct arena *mem, const struct run *run, struct json *json,
                          enum reason reason)
 {
+    if (run->approval.id) {
+        struct json *approval = json_object(mem);
+
+        json_put_text(mem, approval, "approval_id", run->approval.id);
+        put_if(mem, approval, "by", run->approval.by);
+        json_put_text(mem, approval, "digest", run->approval.digest);
+        json_put(json, "approval", approval);
+    }
     json_put_text(mem, json, "decision_id", run->decision_id);
     put_if(mem, json, "policy_hash", run->policy_hash);
     json_put_text(mem, json, "reason_code", reason_code(reason));

@@ -77,9 +77,6 @@ int entry_parse(struct arena *mem, struct str line, struct buf *body, struct ent
 /* Hash and signature, under this key. NULL when both hold, else what does not. */
 const char *entry_fault(const struct entry *entry, const struct public_key *key);
 
-/* Appends a member of another object; what stands below it is shared. */
-void json_copy_member(struct arena *mem, struct json *object, const struct json *member);
-
 /* The complete object: body, hash, signature; the body's tree is used up. */
 void receipt_complete(struct arena *mem, struct json *body, const struct hash *hash,
                       const struct signature *signature);

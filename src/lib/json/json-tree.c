@@ -233,3 +233,13 @@ bool json_is_bool(const struct json *value, bool *out)
     *out = value->boolean;
     return true;
 }
+
+void json_copy_member(struct arena *mem, struct json *object, const struct json *member)
+{
+    struct json *copy = arena_new(mem, struct json);
+
+    *copy = *member;
+    copy->next = NULL;
+    json_put(object, "", copy);
+    copy->key = member->key; /* may hold any bytes, unlike a key of ours */
+}

@@ -86,5 +86,7 @@ void json_put_text(struct arena *mem, struct json *object, const char *key, cons
 void json_put_int(struct arena *mem, struct json *object, const char *key, int64_t value);
 void json_put_bool(struct arena *mem, struct json *object, const char *key, bool value);
 void json_push(struct json *array, struct json *value);
+/* A member of another object, with what is in it. */
+void json_copy_member(struct arena *mem, struct json *object, const struct json *member);
 /* Text when the bytes are UTF-8; otherwise base64 under the key with "_b64" behind it. */
 void json_put_bytes(struct arena *mem, struct json *object, const char *key, struct str bytes);

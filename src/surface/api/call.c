@@ -140,6 +140,8 @@ int call_check_run(struct call *call, const struct run *run, struct err *err)
         return 0;
     call->reason = reason;
     call->details = json_object(&call->mem);
+    if (run->approval.id)
+        json_put_text(&call->mem, call->details, "approval_id", run->approval.id);
     json_put_text(&call->mem, call->details, "receipt_id", last->id);
     json_put_text(&call->mem, call->details, "verdict", verdict_name(run->verdict.kind));
     return err_set(err, denied ? denial_code(reason) : run->outcome.failure_code, "%s",

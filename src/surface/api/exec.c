@@ -24,6 +24,7 @@ struct exec_body {
     const char *workdir;
     struct str stdin_bytes;
     uint64_t timeout_ms;
+    uint64_t approval_wait_ms;
     bool tty;
     bool detach;
     bool keep_background;
@@ -35,6 +36,8 @@ struct exec_body {
 #define OF_COMMAND                                                                                 \
     {"command", FIELD_WORDS, offsetof(struct exec_body, command), .required = true, .raw = true,   \
      .max = ARGV_WORDS_MAX, .help = "Exactly what runs; no shell is added."},                      \
+    {"approval_wait_ms", FIELD_COUNT, offsetof(struct exec_body, approval_wait_ms),                \
+     .max = 600000, .help = "Wait so long for a person, if one must confirm it."},                 \
     {"stdin", FIELD_BYTES, offsetof(struct exec_body, stdin_bytes),                                \
      .help = "What the command reads; nothing by default."},                                       \
     {"limit_output", FIELD_BOOL, offsetof(struct exec_body, limit_output),                         \
@@ -165,6 +168,7 @@ static int carry_out(struct call *call, struct govern *govern, const struct exec
     int failed;
 
     request->argv = wanted->command;
+    request->approval_wait_ms = wanted->approval_wait_ms;
     request->stdin_stream = wanted->stdin_bytes.n > 0 || call->route->body == BODY_SOCKET;
     run_init(&run);
     failed = tell_size(call, wanted, err) < 0 ||

@@ -18,4 +18,5 @@ extern const struct route routes_policies[];
 extern const struct route routes_tail[];
 extern const struct route routes_tokens[];
 extern const struct route routes_freeze[];
+extern const struct route routes_approvals[];
 extern const struct route routes_snapshots[];

@@ -63,6 +63,7 @@ static const struct cli_option exec_options[] = {
     {"--no-pool", .help = "build the sandbox, even if a prepared one is there"},
     {"--keep", .help = "in a kept sandbox: leave running what it started in the background"},
     {"--detach", .help = "in a kept sandbox: return at once with an id; see \"sandbox logs\""},
+    {"--wait", "DUR", VALUE_DURATION, .help = "wait so long for a person, if one must confirm it"},
     {"--quiet", .help = "leave out the closing line on standard error, unless it is a denial"},
     OPTION_JSON,
     OPTIONS_END,

@@ -90,6 +90,33 @@ static const struct cli_option token_list_options[] = {
     OPTIONS_END,
 };
 
+static const struct cli_option approvals_list_options[] = {
+    {"--state", "STATE", VALUE_CHOICE, .values = "pending confirmed rejected used expired any",
+     .help = "only those (default: pending)"},
+    {"--after", "SEQ", VALUE_COUNT, .help = "only those that were asked for after this one"},
+    {"--limit", "N", VALUE_COUNT, .help = "at most so many, the oldest (default: 100)"},
+    OPTION_JSON,
+    OPTIONS_END,
+};
+
+static const struct cli_option approvals_word_options[] = {
+    {"--as", "NAME", VALUE_TEXT, .help = "the custodian who says so; asks for the passphrase"},
+    {"--passphrase-file", "FILE", VALUE_FILE, .help = "read it from there instead of the terminal"},
+    {"--comment", "TEXT", VALUE_TEXT, .help = "for whoever asked, and for the receipt"},
+    OPTION_JSON,
+    OPTIONS_END,
+};
+
+static const struct cli_option approvals_enroll_options[] = {
+    {"--public-key", "HEX", VALUE_TEXT,
+     .help = "the key stays with its owner, who signs elsewhere (64 hex digits)"},
+    {"--passphrase-file", "FILE", VALUE_FILE, .help = "read it from there instead of the terminal"},
+    {"--by", "NAME", VALUE_TEXT, .help = "who is a custodian already and wants another one"},
+    {"--by-passphrase-file", "FILE", VALUE_FILE, .help = "and that one's passphrase"},
+    OPTION_JSON,
+    OPTIONS_END,
+};
+
 #define OPTIONS_FROZEN                                                                             \
     {"--principal", "NAME", VALUE_TEXT, .help = "only of this one, as receipts name them"},        \
     {"--tenant", "NAME", VALUE_TEXT, .help = "only of this tenant (default: of every one)"}
@@ -130,13 +157,14 @@ static const struct cli_option no_options[] = {OPTIONS_END};
 /* clang-format on */
 
 const struct command_group command_groups[] = {
-    {"sandbox",  "run commands inside walls"       },
-    {"snapshot", "what sandboxes were, put aside"  },
-    {"pool",     "sandboxes built ahead"           },
-    {"image",    "get, check and remove images"    },
-    {"receipts", "read and check what was recorded"},
-    {"policy",   "work with the rules that decide" },
-    {"token",    "who may speak to the daemon"     },
+    {"sandbox",   "run commands inside walls"       },
+    {"snapshot",  "what sandboxes were, put aside"  },
+    {"pool",      "sandboxes built ahead"           },
+    {"image",     "get, check and remove images"    },
+    {"receipts",  "read and check what was recorded"},
+    {"policy",    "work with the rules that decide" },
+    {"token",     "who may speak to the daemon"     },
+    {"approvals", "what waits for a person's word"  },
 };
 const size_t command_group_n = COUNT(command_groups);
 
@@ -345,6 +373,76 @@ static const struct command token_revoke = {
     .run = run_token_revoke,
 };
 
+static const struct command approvals_list = {
+    .path = "approvals list",
+    .operands = "",
+    .summary = "list what waits for a person",
+    .help = "One line each: id, state, when it was asked for, by whom, and the command.",
+    .options = approvals_list_options,
+    .run = run_approvals_list,
+};
+
+static const struct command approvals_show = {
+    .path = "approvals show",
+    .operands = "ID",
+    .operand_min = 1,
+    .operand_max = 1,
+    .values = "",
+    .summary = "show exactly what would happen",
+    .help = "ID may be the beginning of one.",
+    .options = json_option,
+    .run = run_approvals_show,
+};
+
+static const struct command approvals_confirm = {
+    .path = "approvals confirm",
+    .operands = "ID",
+    .operand_min = 1,
+    .operand_max = 1,
+    .values = "",
+    .summary = "let exactly that happen, once",
+    .help =
+        "It holds for ten minutes and for exactly what was asked. Nobody confirms what he asked "
+        "for himself; on a machine of one person a custodian with a passphrase does "
+        "(\"approvals enroll\").",
+    .options = approvals_word_options,
+    .run = run_approvals_confirm,
+};
+
+static const struct command approvals_reject = {
+    .path = "approvals reject",
+    .operands = "ID",
+    .operand_min = 1,
+    .operand_max = 1,
+    .values = "",
+    .summary = "refuse it",
+    .help = "The same request is refused until this one would have expired.",
+    .options = approvals_word_options,
+    .run = run_approvals_reject,
+};
+
+static const struct command approvals_enroll = {
+    .path = "approvals enroll",
+    .operands = "NAME",
+    .operand_min = 1,
+    .operand_max = 1,
+    .values = "",
+    .summary = "make somebody a custodian, who confirms with a passphrase",
+    .help = "The first is enrolled by whoever owns the state directory, every other one by a "
+            "custodian. The key is kept sealed; without the passphrase it is of no use.",
+    .options = approvals_enroll_options,
+    .run = run_approvals_enroll,
+};
+
+static const struct command approvals_custodians = {
+    .path = "approvals custodians",
+    .operands = "",
+    .summary = "list the custodians there are",
+    .help = "One line each: name, key id, and since when.",
+    .options = json_option,
+    .run = run_approvals_custodians,
+};
+
 static const struct command freeze = {
     .path = "freeze",
     .operands = "",
@@ -467,6 +565,12 @@ const struct command *const commands[] = {
     &token_create,
     &token_list,
     &token_revoke,
+    &approvals_list,
+    &approvals_show,
+    &approvals_confirm,
+    &approvals_reject,
+    &approvals_enroll,
+    &approvals_custodians,
     &freeze,
     &unfreeze,
     &doctor,

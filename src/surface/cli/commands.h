@@ -89,6 +89,12 @@ int run_pool_list(struct invocation *inv);
 int run_pool_refill(struct invocation *inv);
 int run_pool_drain(struct invocation *inv);
 int run_serve(struct invocation *inv);
+int run_approvals_list(struct invocation *inv); /* approvals.c */
+int run_approvals_show(struct invocation *inv);
+int run_approvals_confirm(struct invocation *inv);
+int run_approvals_reject(struct invocation *inv);
+int run_approvals_enroll(struct invocation *inv);
+int run_approvals_custodians(struct invocation *inv);
 int run_freeze(struct invocation *inv); /* freeze.c */
 int run_unfreeze(struct invocation *inv);
 int run_token_create(struct invocation *inv);

@@ -80,6 +80,7 @@ static void fill_request(struct invocation *inv, struct sandbox_call *call)
     request->allow_protected =
         has_option(inv, "--allow-protected") && option_flag(inv, "--allow-protected");
     request->argv = inv->command->takes_command ? inv->operands : (struct words){nothing, 1};
+    request->approval_wait_ms = has_option(inv, "--wait") ? option_number(inv, "--wait") : 0;
     request->keep_background = has_option(inv, "--keep") && option_flag(inv, "--keep");
     if (has_option(inv, "--env"))
         request->env = option_words(inv, "--env");

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "surface/view/view.h"
 
+#include "flow/approve/approve.h"
 #include "lib/access/freeze.h"
+#include "lib/base/limits.h"
+#include "lib/base/text.h"
 #include "lib/json/json.h"
 
 struct json *view_frozen(struct arena *mem, const struct frozen *entry)
@@ -19,5 +22,54 @@ struct json *view_frozen(struct arena *mem, const struct frozen *entry)
         json_put_text(mem, object, "by", entry->by);
     if (entry->reason[0])
         json_put_text(mem, object, "reason", entry->reason);
+    return object;
+}
+
+/* It was written by us; what it says is the requester's. */
+static struct json *subject_json(struct arena *mem, const char *text)
+{
+    const struct json *subject = NULL;
+    struct json *object = json_object(mem);
+    struct mark where;
+    struct err err;
+
+    if (json_parse(mem, str_of(text), &subject, &where, &err) < 0)
+        return object;
+    json_each(member, subject) json_copy_member(mem, object, member);
+    return object;
+}
+
+struct json *view_approval(struct arena *mem, const struct approval *approval)
+{
+    struct json *object = json_object(mem);
+
+    json_put_text(mem, object, "approval_id", approval->id);
+    json_put_int(mem, object, "seq", (int64_t)approval->seq);
+    json_put_text(mem, object, "state", approval_state_name(approval->state));
+    json_put_text(mem, object, "requester", approval->requester);
+    json_put_text(mem, object, "digest", approval->digest);
+    json_put_text(mem, object, "asked_at", view_moment(mem, approval->asked_at));
+    json_put_text(mem, object, "expires_at", view_moment(mem, approval->expires_at));
+    if (approval->decided_at) {
+        json_put_text(mem, object, "decided_at", view_moment(mem, approval->decided_at));
+        json_put_text(mem, object, "decided_by", approval->decided_by);
+        json_put_bytes(mem, object, "comment", str_of(approval->comment));
+    }
+    json_put(object, "subject", subject_json(mem, approval->subject));
+    return object;
+}
+
+struct json *view_custodian(struct arena *mem, const struct custodian *custodian)
+{
+    struct json *object = json_object(mem);
+    char hex[2 * PUBLIC_KEY_BYTES + 1], id[KEY_ID_BYTES];
+
+    hex_encode(custodian->key.b, sizeof custodian->key.b, hex);
+    key_id(&custodian->key, id);
+    json_put_text(mem, object, "name", custodian->name);
+    json_put_text(mem, object, "key_id", id);
+    json_put_text(mem, object, "public_key", hex);
+    json_put_bool(mem, object, "signs_here", custodian->has_passphrase);
+    json_put_text(mem, object, "enrolled_at", view_moment(mem, custodian->enrolled_at));
     return object;
 }

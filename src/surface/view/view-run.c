@@ -99,6 +99,8 @@ struct json *view_run(struct arena *mem, const struct run *run)
     json_put_text(mem, object, "outcome_reason_code", reason_code(run->outcome.reason));
     if (run->verdict.rule)
         json_put_bytes(mem, object, "rule", str_of(run->verdict.rule));
+    if (run->approval.id)
+        json_put_text(mem, object, "approval_id", run->approval.id);
     json_put_text(mem, object, "receipt_id", last->id);
     json_put_text(mem, object, "intent_receipt_id", run->intent.id);
     json_put_text(mem, object, "decision_id", run->decision_id);

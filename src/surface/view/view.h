@@ -21,6 +21,8 @@ struct record_check;
 struct record_report;
 struct run;
 struct snapshot;
+struct approval;
+struct custodian;
 struct frozen;
 struct token;
 
@@ -96,4 +98,6 @@ bool view_is_good(const struct record_report *report);
 
 /* Without its words. */
 struct json *view_token(struct arena *mem, const struct token *token);
+struct json *view_approval(struct arena *mem, const struct approval *approval);
+struct json *view_custodian(struct arena *mem, const struct custodian *custodian);
 struct json *view_frozen(struct arena *mem, const struct frozen *entry);

@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* brig approvals: what waits for a person, and that person's word. */
+
+#include "flow/approve/approve.h"
+
+#include "lib/json/json.h"
+#include "model/run.h"
+#include "surface/cli/passphrase.h"
+#include "surface/cli/sandbox.h"
+#include "surface/view/view.h"
+
+#include <string.h>
+
+#define LIST_DEFAULT 100
+
+static int open_store(struct invocation *inv, struct approvals **out, struct err *err)
+{
+    const char *state_dir = NULL;
+
+    return cli_state(inv, &state_dir, err) < 0 ? -1 : approvals_open(state_dir, out, err);
+}
+
+/* ---- list ---- */
+
+struct listing {
+    struct invocation *inv;
+    struct json *list;
+};
+
+/* The command as one line, escaped: words are the requester's. */
+static void print_command(struct invocation *inv, const struct json *subject)
+{
+    const struct json *command = json_get(subject, "command");
+
+    if (!command)
+        return;
+    json_each(word, command)
+    {
+        struct str text = {"(bytes)", 7};
+
+        (void)json_is_text(word, &text);
+        (void)fputc(' ', inv->out);
+        print_escaped(inv->out, text);
+    }
+}
+
+static int on_approval(void *context, const struct approval *approval, struct err *err)
+{
+    struct listing *listing = context;
+    struct invocation *inv = listing->inv;
+    struct json *view = view_approval(&inv->mem, approval);
+
+    (void)err;
+    if (inv->json) {
+        json_push(listing->list, view);
+        return 0;
+    }
+    (void)fprintf(inv->out, "%s  %-9s  %s  %s ", approval->id, approval_state_name(approval->state),
+                  view_moment(&inv->mem, approval->asked_at), approval->requester);
+    print_command(inv, json_get(view, "subject"));
+    (void)fputc('\n', inv->out);
+    return 0;
+}
+
+static int state_wanted(struct invocation *inv)
+{
+    const char *text = option_text(inv, "--state");
+
+    if (!text)
+        return APPROVAL_PENDING;
+    for (int state = 0; state < APPROVAL_STATE_COUNT; state++)
+        if (strcmp(approval_state_name((enum approval_state)state), text) == 0)
+            return state;
+    return -1;
+}
+
+int run_approvals_list(struct invocation *inv)
+{
+    AUTO(approvals) struct approvals *approvals = NULL;
+    struct listing listing = {inv, json_array(&inv->mem)};
+    struct json *result = json_object(&inv->mem);
+    uint64_t limit = option_number(inv, "--limit");
+    struct approvals_query query = {
+        .state = state_wanted(inv),
+        .after_seq = option_number(inv, "--after"),
+        .limit = limit ? (unsigned)limit : LIST_DEFAULT,
+    };
+    struct err err;
+
+    if (open_store(inv, &approvals, &err) < 0 ||
+        approvals_each(approvals, &query, on_approval, &listing, &err) < 0)
+        return cli_error(inv, &err);
+    json_put(result, "approvals", listing.list);
+    return inv->json ? cli_json(inv, result) : 0;
+}
+
+/* ---- show ---- */
+
+int run_approvals_show(struct invocation *inv)
+{
+    AUTO(approvals) struct approvals *approvals = NULL;
+    struct approval approval;
+    struct err err;
+
+    if (open_store(inv, &approvals, &err) < 0 ||
+        approvals_show(approvals, &inv->mem, inv->operands.v[0], &approval, &err) < 0)
+        return cli_error(inv, &err);
+    return cli_json(inv, view_approval(&inv->mem, &approval));
+}
+
+/* ---- confirm and reject ---- */
+
+/* What stands is signed, not what somebody says it is. */
+static int sign(struct invocation *inv, struct approval_word *word, struct err *err)
+{
+    AUTO(approvals) struct approvals *approvals = NULL;
+    struct approval approval;
+    struct str passphrase = {0};
+    struct hash preimage;
+    int failed;
+
+    word->custodian = option_text(inv, "--as");
+    if (!word->custodian)
+        return 0;
+    if (open_store(inv, &approvals, err) < 0 ||
+        approvals_show(approvals, &inv->mem, word->id, &approval, err) < 0 ||
+        passphrase_read(inv, option_text(inv, "--passphrase-file"), "Passphrase: ", &passphrase,
+                        err) < 0)
+        return -1;
+    approval_preimage(&approval, word->confirm, &preimage);
+    failed =
+        custodian_sign(approvals, word->custodian, passphrase, &preimage, &word->signature, err);
+    passphrase_wipe(passphrase);
+    return failed;
+}
+
+static int print_word(struct invocation *inv, const struct approval *approval,
+                      const struct run *run)
+{
+    struct json *object;
+
+    if (!inv->json) {
+        (void)fprintf(inv->out, "%s %s, by %s; receipt %s\n", approval_state_name(approval->state),
+                      approval->id, approval->decided_by, run->closing.id);
+        return 0;
+    }
+    object = view_approval(&inv->mem, approval);
+    json_put_text(&inv->mem, object, "receipt_id", run->closing.id);
+    return cli_json(inv, object);
+}
+
+static int give_word(struct invocation *inv, bool confirm)
+{
+    AUTO_SANDBOX_CALL struct sandbox_call call = {0};
+    struct approval_word word = {
+        .id = inv->operands.v[0], .confirm = confirm, .comment = option_text(inv, "--comment")};
+    struct approval approval;
+    struct run run;
+    struct err err;
+    int status;
+
+    if (sign(inv, &word, &err) < 0)
+        return cli_error(inv, &err);
+    if (sandbox_call_open(inv, &call, &status) < 0)
+        return status;
+    run_init(&run);
+    status = govern_approve(call.govern, &call.request, &word, &run, &approval, &err) < 0
+                 ? cli_error(inv, &err)
+                 : print_word(inv, &approval, &run);
+    run_done(&run);
+    return status;
+}
+
+int run_approvals_confirm(struct invocation *inv)
+{
+    return give_word(inv, true);
+}
+
+int run_approvals_reject(struct invocation *inv)
+{
+    return give_word(inv, false);
+}
+
+/* ---- custodians ---- */
+
+static int read_enrollment(struct invocation *inv, struct enrollment *out, struct err *err)
+{
+    const char *key = option_text(inv, "--public-key");
+
+    *out = (struct enrollment){.name = inv->operands.v[0], .by = option_text(inv, "--by")};
+    if (out->by &&
+        passphrase_read(inv, option_text(inv, "--by-passphrase-file"),
+                        "Passphrase of the custodian who enrolls: ", &out->by_passphrase, err) < 0)
+        return -1;
+    if (key)
+        return public_key_read(str_of(key), &out->key, err);
+    return passphrase_choose(inv, option_text(inv, "--passphrase-file"), &out->passphrase, err);
+}
+
+static int print_custodian(struct invocation *inv, const struct custodian *custodian,
+                           const struct run *run)
+{
+    struct json *object = view_custodian(&inv->mem, custodian);
+    char id[KEY_ID_BYTES];
+
+    if (inv->json) {
+        json_put_text(&inv->mem, object, "receipt_id", run->closing.id);
+        return cli_json(inv, object);
+    }
+    key_id(&custodian->key, id);
+    (void)fprintf(inv->out, "%s is a custodian now, key %s; receipt %s\n", custodian->name, id,
+                  run->closing.id);
+    return 0;
+}
+
+int run_approvals_enroll(struct invocation *inv)
+{
+    AUTO_SANDBOX_CALL struct sandbox_call call = {0};
+    struct enrollment ask;
+    struct custodian custodian;
+    struct run run;
+    struct err err;
+    int status;
+
+    if (read_enrollment(inv, &ask, &err) < 0)
+        return cli_error(inv, &err);
+    if (sandbox_call_open(inv, &call, &status) < 0)
+        return status;
+    run_init(&run);
+    status = govern_enroll(call.govern, &call.request, &ask, &run, &custodian, &err) < 0
+                 ? cli_error(inv, &err)
+                 : print_custodian(inv, &custodian, &run);
+    passphrase_wipe(ask.passphrase);
+    passphrase_wipe(ask.by_passphrase);
+    run_done(&run);
+    return status;
+}
+
+static int on_custodian(void *context, const struct custodian *custodian, struct err *err)
+{
+    struct listing *listing = context;
+    struct invocation *inv = listing->inv;
+    char id[KEY_ID_BYTES];
+
+    (void)err;
+    key_id(&custodian->key, id);
+    if (inv->json)
+        json_push(listing->list, view_custodian(&inv->mem, custodian));
+    else
+        (void)fprintf(inv->out, "%-16s  %s  %s\n", custodian->name, id,
+                      view_moment(&inv->mem, custodian->enrolled_at));
+    return 0;
+}
+
+int run_approvals_custodians(struct invocation *inv)
+{
+    AUTO(approvals) struct approvals *approvals = NULL;
+    struct listing listing = {inv, json_array(&inv->mem)};
+    struct json *result = json_object(&inv->mem);
+    struct err err;
+
+    if (open_store(inv, &approvals, &err) < 0 ||
+        custodian_each(approvals, on_custodian, &listing, &err) < 0)
+        return cli_error(inv, &err);
+    json_put(result, "custodians", listing.list);
+    return inv->json ? cli_json(inv, result) : 0;
+}
