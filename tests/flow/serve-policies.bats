@@ -121,9 +121,9 @@ sandbox pause       pauseSandbox
 sandbox resume      resumeSandbox
 sandbox extend      extendSandbox
 sandbox destroy     destroySandbox
-sandbox logs        streamExec
-sandbox attach      streamExec signalExec
-sandbox ps          listExecs listProcesses
+sandbox logs        followExec
+sandbox attach      followExec signalExec
+sandbox ps          listExecs
 sandbox recreate    recreateSandbox
 sandbox explain     explainSandbox
 sandbox snapshot    createSnapshot
