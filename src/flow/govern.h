@@ -75,6 +75,9 @@ int govern_files(struct govern *govern, const struct request *request,
 /* A port of one on a loopback port of this machine, until it is asked to end. */
 int govern_port(struct govern *govern, const struct request *request, const struct port_call *call,
                 struct run *run, struct err *err) MUST_CHECK;
+/* That connections to a port of one may be made for a while; verb says how they come. */
+int govern_port_grant(struct govern *govern, const struct request *request, struct run *run,
+                      struct err *err) MUST_CHECK;
 
 /* Puts what a sandbox (request->sandbox) has written into a snapshot of the name request->name. The
  * sandbox goes on: on top of the snapshot when nobody lived in it, else as it was. What came of it

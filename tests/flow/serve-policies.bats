@@ -132,7 +132,7 @@ sandbox fork        forkSandbox forkSnapshot
 sandbox top         listSandboxes
 sandbox files       readFile writeFile removeFile listFiles statFile makeFolder moveFile watchFiles
 sandbox cp          packFolder unpackFolder
-sandbox port        - a port of the machine's loopback is its operator's
+sandbox port        reachPort previewPort viewPreview
 sandbox preflight   preflight
 snapshot list       listSnapshots listSandboxSnapshots
 snapshot show       getSnapshot

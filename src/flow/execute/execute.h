@@ -348,6 +348,10 @@ struct port_call {
 };
 int execute_port(struct execute *execute, struct run *run, const struct port_call *call,
                  struct err *err) MUST_CHECK;
+/* One connection to a port inside, without a port here. ERR_UNAVAILABLE: nothing listens there, or
+ * nobody answered within wait_ms. The socket does not block. */
+int execute_connect(struct execute *execute, const char *sandbox, uint16_t port, unsigned wait_ms,
+                    int *out, struct err *err) MUST_CHECK;
 
 /* The pool: sandboxes built ahead (ACTION_PREPARE), by the key of their plan. Each is taken once,
  * by one run, and never comes back. */

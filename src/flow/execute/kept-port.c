@@ -305,6 +305,44 @@ static int open_port(struct execute *execute, struct port *port, const struct po
     return tell_address(port->listen_fd, call, err);
 }
 
+static int ask_for_socket(int keeper_fd, uint16_t port, unsigned wait_ms, int *out, struct err *err)
+{
+    struct box_message hello = {.kind = BOX_CONNECT};
+    struct box_message order = {.kind = BOX_CONNECT, .value = port}, answer;
+    struct pollfd wait = {.fd = keeper_fd, .events = POLLIN};
+    AUTO_FD int fd = -1;
+    int got;
+
+    if (send(keeper_fd, &hello, sizeof hello, MSG_NOSIGNAL) != (ssize_t)sizeof hello ||
+        send(keeper_fd, &order, sizeof order, MSG_NOSIGNAL) != (ssize_t)sizeof order)
+        return err_os(err, "asking the sandbox for its ports");
+    while ((got = poll(&wait, 1, (int)wait_ms)) < 0 && errno == EINTR)
+        continue;
+    if (got == 0)
+        return err_set(err, ERR_UNAVAILABLE, "the sandbox did not answer in time");
+    got = fds_receive(keeper_fd, &answer, sizeof answer, &fd, 1, err);
+    if (got < 0)
+        return -1;
+    if (got != (int)sizeof answer || (answer.kind != BOX_CONNECT && answer.kind != BOX_FAILED))
+        return err_set(err, ERR_UNAVAILABLE, "the sandbox ended, or its keeper was killed");
+    if (answer.kind == BOX_FAILED || !is_stream(fd))
+        return err_set(err, ERR_UNAVAILABLE, "nothing listens at port %u inside", port);
+    *out = TAKE_FD(fd);
+    return 0;
+}
+
+int execute_connect(struct execute *execute, const char *sandbox, uint16_t port, unsigned wait_ms,
+                    int *out, struct err *err)
+{
+    char run_dir[RUN_DIR_BYTES];
+    AUTO_FD int keeper_fd = -1;
+
+    if (kept_open(execute, sandbox, run_dir, err) < 0 ||
+        kept_connect(run_dir, "execs", &keeper_fd, err) < 0)
+        return -1;
+    return ask_for_socket(keeper_fd, port, wait_ms, out, err);
+}
+
 int execute_port(struct execute *execute, struct run *run, const struct port_call *call,
                  struct err *err)
 {

@@ -229,6 +229,8 @@ static struct json *port_json(struct arena *mem, const struct run *run)
     put_count(mem, json, "connections", moved->entries);
     put_count(mem, json, "port", run->action.port);
     put_count(mem, json, "refused", moved->skipped);
+    put_if(mem, json, "until", run->action.other ? run->action.other : "");
+    put_if(mem, json, "verb", run->action.verb ? run->action.verb : "");
     return json;
 }
 

@@ -86,5 +86,7 @@ const struct token *access_check(struct access *access, struct str text);
 int access_each(struct access *access, const char *tenant,
                 int (*on_token)(void *context, const struct token *token, struct err *err),
                 void *context, struct err *err) MUST_CHECK;
+/* Whether the token of this id may still come in. */
+bool access_holds(struct access *access, const char *id);
 /* Writes down which were used since the last time. */
 int access_settle(struct access *access, struct err *err) MUST_CHECK;

@@ -26,6 +26,11 @@ bool hash_from_text(struct str text, struct hash *out);
 /* hash_of() and hash_text() in one step. */
 void hash_text_of(struct str bytes, char out[HASH_TEXT_BYTES]);
 
+/* HMAC-SHA256 (RFC 2104), with a key as long as a hash. */
+void hmac_of(const struct hash *key, struct str bytes, struct hash *out);
+/* In the same time wherever they differ. */
+bool hash_is_same(const struct hash *a, const struct hash *b);
+
 /* Ed25519. One acceptance rule everywhere: S is reduced (S < L), R and the public key are
  * canonical encodings, neither is of small order, and SB = R + kA holds exactly (the equation
  * without the cofactor, so a low-order residue fails). OpenSSL accepts whatever we accept. */

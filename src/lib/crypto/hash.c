@@ -72,3 +72,36 @@ void hash_text_of(struct str bytes, char out[HASH_TEXT_BYTES])
     hash_of(bytes, &hash);
     hash_text(&hash, out);
 }
+
+#define HMAC_BLOCK_BYTES 64
+
+static void hmac_pass(const struct hash *key, unsigned char pad, const void *bytes, size_t n,
+                      struct hash *out)
+{
+    unsigned char block[HMAC_BLOCK_BYTES];
+    struct hasher hasher;
+
+    for (size_t i = 0; i < sizeof block; i++)
+        block[i] = (unsigned char)((i < HASH_BYTES ? key->b[i] : 0) ^ pad);
+    hasher_init(&hasher);
+    hasher_add(&hasher, block, sizeof block);
+    hasher_add(&hasher, bytes, n);
+    hasher_end(&hasher, out);
+}
+
+void hmac_of(const struct hash *key, struct str bytes, struct hash *out)
+{
+    struct hash inner;
+
+    hmac_pass(key, 0x36, bytes.p, bytes.n, &inner);
+    hmac_pass(key, 0x5c, inner.b, sizeof inner.b, out);
+}
+
+bool hash_is_same(const struct hash *a, const struct hash *b)
+{
+    volatile unsigned char difference = 0;
+
+    for (size_t i = 0; i < HASH_BYTES; i++)
+        difference = (unsigned char)(difference | (a->b[i] ^ b->b[i]));
+    return difference == 0;
+}

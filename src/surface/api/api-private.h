@@ -33,6 +33,7 @@ struct api {
     struct counts *counts;
     struct uv_timer_s *tick;
     struct reaper *reaper;
+    struct doors *doors;
     void (*on_stopped)(void *context);
     void *stop_context;
     bool is_stopping;
@@ -73,6 +74,16 @@ struct counts *counts_new(void);
 void counts_free(struct counts *counts);
 void counts_add(struct counts *counts, const struct route *route, int status, uint64_t took_us);
 int counts_write(const struct api *api, struct buf *out, struct err *err) MUST_CHECK;
+
+/* identity.c: whether we are called that. */
+int check_host(const struct api *api, const struct http_head *head, struct err *err) MUST_CHECK;
+
+/* ports.c: whoever holds a grant is whoever was given it, for one port of one sandbox. */
+struct doors;
+struct doors *doors_new(void);
+void doors_free(struct doors *doors);
+int preview_identify(struct api *api, struct http_exchange *x, const struct http_head *head,
+                     struct str grant, struct caller *out, int *status, struct err *err) MUST_CHECK;
 
 /* identity.c: who asks. -1 and the answer's status when it is nobody: 401, or 403 for a Host or
  * Origin that is not ours. */

@@ -17,6 +17,7 @@
 #include "lib/base/limits.h"
 #include "lib/crypto/crypto.h"
 #include "lib/http/http-gzip.h"
+#include "lib/http/http-ws.h"
 #include "surface/api/socket.h"
 #include "surface/api/stream.h"
 #include "surface/view/view.h"
@@ -405,6 +406,8 @@ static void on_body_end(void *owner, struct http_exchange *x)
         return;
     if (call->route->body == BODY_SOCKET)
         return;
+    if (call->passed && call->passed->is_socket)
+        return; /* what comes behind the head is what it is about */
     if (call->route->body >= BODY_STREAM) {
         inflow_end(call);
         return;
@@ -454,6 +457,56 @@ static const char *copy_header(struct call *call, const struct http_head *head, 
     return value.p ? arena_text(&call->mem, value) : otherwise;
 }
 
+/* How the client calls us; a unix socket has no address. */
+static const char *host_of(struct call *call, const struct http_head *head)
+{
+    struct http_exchange *x = http_exchange_find(call->api->server, call->exchange);
+    struct http_peer peer = http_exchange_peer(x);
+
+    return peer.is_unix || !head->host.n
+               ? ""
+               : arena_printf(&call->mem, "%s://" STR_FMT, peer.is_tls ? "https" : "http",
+                              STR_ARG(head->host));
+}
+
+/* How many bytes of the path are the route's own segments. */
+static size_t own_part(const struct route *route, struct str path)
+{
+    size_t own = 0, i = 0;
+
+    for (const char *p = route->path; *p; p++)
+        own += *p == '/';
+    for (; i < path.n; i++)
+        if (path.p[i] == '/' && --own == 0)
+            break;
+    return i;
+}
+
+static const struct passed *pass_head(struct call *call, const struct http_head *head)
+{
+    struct passed *passed = arena_new(&call->mem, struct passed);
+    struct http_header *headers = arena_array(&call->mem, struct http_header, HTTP_HEADERS_MAX);
+    size_t own = own_part(call->route, head->path);
+
+    for (size_t i = 0; i < head->header_count; i++)
+        headers[i] = (struct http_header){arena_str(&call->mem, head->headers[i].name),
+                                          arena_str(&call->mem, head->headers[i].value)};
+    *passed = (struct passed){
+        .method = head->method,
+        .method_text = arena_str(&call->mem, head->method_text),
+        .path = arena_str(&call->mem, (struct str){head->path.p + own, head->path.n - own}),
+        .prefix = arena_str(&call->mem, (struct str){head->path.p, own}),
+        .query = arena_str(&call->mem, head->query),
+        .headers = headers,
+        .header_n = head->header_count,
+        .framing = head->framing,
+        .length = head->length,
+        .is_socket =
+            http_ws_asked(head) && head->method == HTTP_GET && head->framing == HTTP_NO_BODY,
+    };
+    return passed;
+}
+
 static int fill_call(struct call *call, const struct route *route, const struct http_head *head,
                      const struct str params[ROUTE_PARAMS_MAX], struct err *err)
 {
@@ -470,6 +523,11 @@ static int fill_call(struct call *call, const struct route *route, const struct 
     if (call->key && (!*call->key || strlen(call->key) > KEY_BYTES_MAX))
         return err_set(err, ERR_INVALID, "an Idempotency-Key has 1 to %d characters",
                        KEY_BYTES_MAX);
+    call->host = host_of(call, head);
+    if (route->passes) {
+        call->passed = pass_head(call, head);
+        return tenants_get(call->api->tenants, call->caller.tenant, &call->tenant, err);
+    }
     call->is_gzip = encoding.p && http_name_is(encoding, "gzip");
     if (encoding.n && !call->is_gzip && !http_name_is(encoding, "identity"))
         return err_set(err, ERR_INVALID, "a body is sent plain or as gzip");
@@ -530,7 +588,12 @@ static void on_request(void *owner, struct http_exchange *x, const struct http_h
         return;
     }
     route = route_find(head->method, segments, (size_t)n, params, &other);
-    if (!route || !route->open) {
+    if (route && route->preview) {
+        if (preview_identify(api, x, head, params[0], &caller, &status, &err) < 0) {
+            refuse(api, x, route, status, &err);
+            return;
+        }
+    } else if (!route || !route->open) {
         if (identify(api, x, head, &caller, &token, &status, &err) < 0) {
             refuse(api, x, route, status, &err);
             return;
@@ -636,6 +699,7 @@ int api_open(struct uv_loop_s *loop, const struct api_config *config, struct api
     api->began_us = clock_us();
     api->state_dir = xstrdup(config->state_dir);
     api->counts = counts_new();
+    api->doors = doors_new();
     if (open_parts(api, config, err) < 0)
         return -1;
     *out = TAKE(api);
@@ -664,6 +728,7 @@ void api_free(struct api *api)
     access_free(api->access);
     keys_free(api->keys);
     counts_free(api->counts);
+    doors_free(api->doors);
     free(api->meters);
     free(api->state_dir);
     free(api);

@@ -83,6 +83,8 @@ void call_header(struct call *call, const char *name, const char *value)
     while (i < call->extra_n && !str_is(call->extra[i].name, name))
         i++;
     assert(i < CALL_HEADERS_MAX);
+    if (!call->extra)
+        call->extra = arena_array(&call->mem, struct http_header, CALL_HEADERS_MAX);
     call->extra[i] = (struct http_header){str_of(name), arena_str(&call->mem, str_of(value))};
     if (i == call->extra_n)
         call->extra_n++;

@@ -17,7 +17,7 @@
 
 struct api;
 
-#define CALL_HEADERS_MAX 12
+#define CALL_HEADERS_MAX (HTTP_HEADERS_MAX + 12)
 
 /* Who asks. */
 struct caller {
@@ -25,6 +25,20 @@ struct caller {
     char principal[PRINCIPAL_BYTES];
     char token[TOKEN_ID_BYTES]; /* "": a peer of the unix socket */
     unsigned scopes;
+};
+
+/* A request that is handed on: all of its head that somebody else could want to see. */
+struct passed {
+    enum http_method method;
+    struct str method_text;
+    struct str path;   /* what {path...} stands for, as it came, with the slash before it */
+    struct str prefix; /* what stands before it */
+    struct str query;
+    const struct http_header *headers;
+    size_t header_n;
+    enum http_framing framing;
+    uint64_t length;
+    bool is_socket; /* asks for a WebSocket */
 };
 
 struct call {
@@ -43,10 +57,12 @@ struct call {
     const char *key;          /* Idempotency-Key, or NULL */
     const void *body;         /* the struct of the route's fields, or NULL */
     const void *query;
-    const char *query_text; /* as it came */
-    int orders[2];          /* what is to be read, and where the loop writes; -1: none */
-    int body_fd;            /* BODY_STREAM: the handler reads the body here, to its end */
-    int file_fd;            /* BODY_FILE: all of it, in a file without a name */
+    const char *query_text;      /* as it came */
+    const struct passed *passed; /* of a route that hands everything on */
+    const char *host; /* "http://name:port" as the client calls us; "" on a unix socket */
+    int orders[2];    /* what is to be read, and where the loop writes; -1: none */
+    int body_fd;      /* BODY_STREAM: the handler reads the body here, to its end */
+    int file_fd;      /* BODY_FILE: all of it, in a file without a name */
     char file_hash[HASH_TEXT_BYTES];
     uint64_t began_us;
 
@@ -54,7 +70,7 @@ struct call {
     int status;
     struct buf answer;
     const char *type;
-    struct http_header extra[CALL_HEADERS_MAX]; /* besides those every answer has */
+    struct http_header *extra; /* besides those every answer has; at most CALL_HEADERS_MAX */
     size_t extra_n;
     enum reason reason;    /* of a failure, when its code does not say it */
     struct json *details;  /* of a failure, or NULL */

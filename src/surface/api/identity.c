@@ -41,15 +41,22 @@ static bool is_ours(const struct api *api, struct str host)
     return false;
 }
 
+int check_host(const struct api *api, const struct http_head *head, struct err *err)
+{
+    if (head->host.n && !is_ours(api, head->host))
+        return err_set(err, ERR_FORBIDDEN,
+                       "this daemon is not called that; start it with --host to add a name");
+    return 0;
+}
+
 /* A page of another site may send requests, with the user's reach but not with our name: DNS
  * rebinding shows in Host, cross-site requests show in Origin. */
 static int check_site(const struct api *api, const struct http_head *head, struct err *err)
 {
     struct str origin = http_find(head, "origin");
 
-    if (head->host.n && !is_ours(api, head->host))
-        return err_set(err, ERR_FORBIDDEN,
-                       "this daemon is not called that; start it with --host to add a name");
+    if (check_host(api, head, err) < 0)
+        return -1;
     if (!origin.p)
         return 0;
     if (str_starts(origin, "http://") && is_ours(api, (struct str){origin.p + 7, origin.n - 7}))

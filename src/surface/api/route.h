@@ -34,6 +34,8 @@ struct route {
     unsigned scope; /* one of enum scope; SCOPE_NONE: any token will do */
     bool open;      /* without a token: the health check */
     bool creates;   /* an Idempotency-Key counts */
+    bool passes;    /* any method, any query, any header: handed on as it is (call->passed) */
+    bool preview;   /* let in by the grant that is its first parameter */
     enum body_kind body;
     uint64_t body_max; /* 0: BODY_JSON_MAX */
     const struct field *fields;

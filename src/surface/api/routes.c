@@ -18,6 +18,7 @@ const struct route *route_tables[ROUTE_TABLES_MAX + 1] = {
     routes_images,
     routes_machine,
     routes_policies,
+    routes_ports,
     routes_tail, /* before /v1/receipts/{id} */
     routes_receipts,
     routes_tokens,
@@ -106,7 +107,8 @@ const struct route *route_find(enum http_method method, const struct str *segmen
         if (!matches(route->path, segments, n, params))
             continue;
         /* HEAD is GET whose body is left out. */
-        if (route->method == method || (method == HTTP_HEAD && route->method == HTTP_GET))
+        if (route->passes || route->method == method ||
+            (method == HTTP_HEAD && route->method == HTTP_GET))
             return route;
         *other = true;
     }

@@ -306,8 +306,10 @@ static bool begin_answer(struct stream *stream, struct http_exchange *x)
     size_t n = call_headers(call, config->status >= 400, headers, 3);
     struct err err;
 
-    if (stream->config.frame == FRAME_WS)
+    if (config->frame == FRAME_WS)
         return true;
+    if (config->status == 101)
+        return http_upgrade(x, 101, call->extra, call->extra_n, &err) == 0;
     return http_begin(x, config->status ? config->status : 200, headers, n,
                       config->length ? config->length : HTTP_STREAM, &err) == 0;
 }

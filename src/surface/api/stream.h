@@ -22,8 +22,8 @@ struct stream_config {
     unsigned sources;              /* how many; RAW has one */
     uint64_t from[STREAM_SOURCES]; /* where each source begins: ids count from there */
     const struct json *first;      /* the first event, or NULL */
-    int status;                    /* RAW: 0 means 200 */
-    uint64_t length;               /* RAW: exactly so many bytes; 0: who knows */
+    int status;      /* RAW: 0 means 200; 101 leaves HTTP, with no headers but extra */
+    uint64_t length; /* RAW: exactly so many bytes; 0: who knows */
 };
 
 /* In the handler's thread: the answer begins, and fds are where its bytes go. The handler closes

@@ -15,6 +15,7 @@ extern const struct route routes_explain[];
 extern const struct route routes_images[];
 extern const struct route routes_machine[];
 extern const struct route routes_policies[];
+extern const struct route routes_ports[];
 extern const struct route routes_tail[];
 extern const struct route routes_tokens[];
 extern const struct route routes_freeze[];

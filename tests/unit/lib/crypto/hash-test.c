@@ -26,6 +26,37 @@ TEST(sha256_gives_the_answers_of_fips_180)
     }
 }
 
+TEST(hmac_gives_the_answers_of_rfc_4231)
+{
+    static const struct {
+        struct hash key; /* a shorter one is filled up with zeros there, too */
+        const char *text;
+        const char *mac;
+    } cases[] = {
+  /* clang-format off */
+        {{"\x0b\x0b\x0b\x0b\x0b\x0b\x0b\x0b\x0b\x0b\x0b\x0b\x0b\x0b\x0b\x0b\x0b\x0b\x0b\x0b"},
+         "Hi There",
+         "sha256:b0344c61d8db38535ca8afceaf0bf12b881dc200c9833da726e9376c2e32cff7"},
+        {{"Jefe"},
+         "what do ya want for nothing?",
+         "sha256:5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843"},
+  /* clang-format on */
+    };
+
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        char text[HASH_TEXT_BYTES];
+        struct hash mac, other;
+
+        hmac_of(&cases[i].key, str_of(cases[i].text), &mac);
+        hash_text(&mac, text);
+        CHECK_TEXT(text, cases[i].mac);
+        other = mac;
+        CHECK(hash_is_same(&mac, &other));
+        other.b[HASH_BYTES - 1] ^= 1;
+        CHECK(!hash_is_same(&mac, &other));
+    }
+}
+
 TEST(a_million_letters_hash_the_same_in_pieces_of_any_size)
 {
     static const char letters[] =
