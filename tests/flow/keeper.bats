@@ -82,7 +82,8 @@ programs_apart() {
             run -3 holds "$keeper" "$key" # its own user may not look
         fi
     done
-    # The control: a program of ours that has this key for itself is seen to have it.
+    # The control: without a daemon, a program of ours that has this key for itself is seen to have it.
+    serve_end
     "$BRIG" sandbox exec -- sleep 30 2>/dev/null >/dev/null &
     own=$!
     eventually 10 sh -c "'$BRIG' receipts list --limit 1 | grep -q intent"

@@ -76,6 +76,7 @@ setting() {
 # confined COMMAND…: under what brig.service lays around it, as far as that needs no systemd: no new privileges, no
 # capability to be had, its system calls and address families. Becomes it.
 confined() {
+    export ASAN_OPTIONS=detect_leaks=0 # looks with ptrace, which is refused
     # shellcheck disable=SC2016 # the words are perl's
     exec setpriv --no-new-privs --inh-caps=-all "$@" perl -e '
         my %number = map { /^#define __NR_(\S+)\s+(\d+)/ ? ($1 => $2) : () } do { open my $h, "<", glob "/usr/include/*/asm/unistd_64.h" or die "no header"; <$h> };
