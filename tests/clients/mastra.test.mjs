@@ -9,8 +9,8 @@ import { createWorkspaceTools, MastraSandbox, Workspace, WORKSPACE_TOOLS } from 
 import { Brig, DeniedError } from "../../sdk/typescript/dist/index.js";
 import { BrigSandbox } from "../../sdk/typescript/dist/mastra.js";
 
-const { BRIG_STRICT_TOKEN, BRIG_TOKEN, BRIG_URL } = process.env;
-const brig = new Brig({ baseUrl: BRIG_URL, token: BRIG_TOKEN });
+const { TEST_STRICT_TOKEN, TEST_TOKEN, TEST_URL } = process.env;
+const brig = new Brig({ baseUrl: TEST_URL, token: TEST_TOKEN });
 
 async function withSandbox(options, work) {
   const sandbox = new BrigSandbox({ brig, ...options });
@@ -85,7 +85,7 @@ test("processes have input, are listed, killed, and end with an abort", async ()
 });
 
 test("a refusal of the policy is an error with its receipt", async () => {
-  const strict = new Brig({ baseUrl: BRIG_URL, token: BRIG_STRICT_TOKEN });
+  const strict = new Brig({ baseUrl: TEST_URL, token: TEST_STRICT_TOKEN });
   await withSandbox({ brig: strict }, async (sandbox) => {
     const error = await sandbox.executeCommand("rm", ["x"]).catch((e) => e);
     assert.ok(error instanceof DeniedError);

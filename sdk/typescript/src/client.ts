@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import { ConnectionError, TimeoutError } from "./errors.js";
 import type { Execution } from "./events.js";
 import { Receipts } from "./receipts.js";
 import { execStream, execWhole, Sandbox, splitExec, type ExecOptions } from "./sandbox.js";
@@ -126,13 +127,19 @@ export class Brig {
     return this.wire.json("GET", ["v1", "whoami"], options);
   }
 
-  version(options: CallOptions = {}): Promise<{ name: string; version: string }> {
+  version(options: CallOptions = {}): Promise<{ version: string; [member: string]: unknown }> {
     return this.wire.json("GET", ["version"], options);
   }
 
   /** Whether the daemon answers; needs no token. */
   async healthy(options: CallOptions = {}): Promise<boolean> {
-    return (await this.wire.text("GET", ["healthz"], options)).trim() === "ok";
+    try {
+      await this.wire.text("GET", ["healthz"], options);
+      return true;
+    } catch (error) {
+      if (error instanceof ConnectionError || error instanceof TimeoutError) return false;
+      throw error;
+    }
   }
 
   /** Counters in the text format of Prometheus. */

@@ -89,6 +89,7 @@ static struct json *answers(struct arena *mem, const struct route *route)
 
     json_put_text(mem, good, "description", route->answer);
     json_put_text(mem, any, "type", "object");
+    json_put_bool(mem, any, "additionalProperties", true); /* else generators take it for empty */
     json_put(good, "content", content(mem, "application/json", any));
     json_put(all, "2XX", good);
     json_put(all, "default", reference(mem, "#/components/responses/Error"));

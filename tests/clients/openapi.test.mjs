@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+// The daemon's description of itself: valid OpenAPI 3.1, and good enough to make a client from.
+
+import assert from "node:assert/strict";
+import { execFileSync, spawnSync } from "node:child_process";
+import { mkdirSync, symlinkSync, writeFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import { test } from "node:test";
+
+import { Validator } from "@seriousme/openapi-schema-validator";
+import openapiTS, { astToString } from "openapi-typescript";
+
+const { TEST_TOKEN, TEST_URL } = process.env;
+const packages = fileURLToPath(new URL("node_modules", import.meta.url));
+
+const document = await (
+  await fetch(`${TEST_URL}/v1/openapi.json`, { headers: { authorization: `Bearer ${TEST_TOKEN}` } })
+).json();
+
+test("the description is valid OpenAPI 3.1", async () => {
+  const validator = new Validator();
+  const result = await validator.validate(structuredClone(document));
+  assert.deepEqual(result.errors ?? [], []);
+  assert.equal(result.valid, true);
+  assert.equal(validator.version, "3.1");
+});
+
+test("every operation has a name of its own, its parameters, an answer and errors", () => {
+  const names = new Set();
+  for (const [path, item] of Object.entries(document.paths))
+    for (const [method, operation] of Object.entries(item)) {
+      const where = `${method} ${path}`;
+      assert.ok(operation.operationId && !names.has(operation.operationId), where);
+      names.add(operation.operationId);
+      assert.ok(operation.summary && operation.responses.default, where);
+      const named = (operation.parameters ?? []).filter((p) => p.in === "path").map((p) => p.name);
+      assert.deepEqual(named, [...path.matchAll(/\{(\w+)\}/g)].map((m) => m[1]), where);
+    }
+  assert.ok(names.size > 30);
+});
+
+// Types by openapi-typescript, requests by openapi-fetch; the compiler checks names and bodies.
+const PROGRAM = `
+import createClient from "openapi-fetch";
+import type { paths } from "./schema.js";
+
+const client = createClient<paths>({
+  baseUrl: process.env["TEST_URL"] ?? "",
+  headers: { Authorization: "Bearer " + (process.env["TEST_TOKEN"] ?? "") },
+});
+
+const made = await client.POST("/v1/sandboxes", { body: { labels: { by: "generated" }, limits: { pids: 64 } } });
+if (!made.data) throw new Error(JSON.stringify(made.error));
+const id = String(made.data["sandbox_id"]);
+const ran = await client.POST("/v1/sandboxes/{id}/exec", {
+  params: { path: { id }, header: { "Idempotency-Key": "generated-" + id } },
+  body: { command: ["echo", "from a generated client"] },
+});
+console.log(ran.response.status, ran.data?.["exit_code"], ran.data?.["stdout"]);
+const again = await client.POST("/v1/sandboxes/{id}/exec", {
+  params: { path: { id }, header: { "Idempotency-Key": "generated-" + id } },
+  body: { command: ["echo", "from a generated client"] },
+});
+console.log(again.response.headers.get("idempotent-replayed"));
+const wrong = await client.POST("/v1/sandboxes/{id}/exec", { params: { path: { id } }, body: { command: [] } });
+console.log(wrong.response.status, wrong.error?.error?.code);
+const receipts = await client.GET("/v1/receipts", { params: { query: { limit: 3 } } });
+console.log((receipts.data?.["receipts"] as unknown[]).length);
+const ended = await client.DELETE("/v1/sandboxes/{id}", { params: { path: { id } } });
+console.log(ended.data?.["done"]);
+`;
+
+const MISTAKES = `
+import createClient from "openapi-fetch";
+import type { paths } from "./schema.js";
+const client = createClient<paths>();
+await client.POST("/v1/runs", { body: { command: "not a list" } });
+await client.POST("/v1/nowhere", {});
+await client.GET("/v1/sandboxes/{id}", {});
+`;
+
+test("a generated client makes, uses and ends a sandbox, and its types know the mistakes", async () => {
+  mkdirSync("generated");
+  symlinkSync(packages, "generated/node_modules");
+  writeFileSync("generated/package.json", '{"type":"module"}');
+  writeFileSync("generated/schema.d.ts", astToString(await openapiTS(document)));
+  writeFileSync("generated/client.ts", PROGRAM);
+  writeFileSync("generated/mistakes.ts", MISTAKES);
+  const tsc = spawnSync(process.execPath, [`${packages}/typescript/bin/tsc`, "--strict", "--target", "es2022", "--module", "nodenext",
+    "--skipLibCheck", "--types", "node", "client.ts", "mistakes.ts"], { cwd: "generated", encoding: "utf8" });
+  const places = [...tsc.stdout.matchAll(/^(\w+)\.ts\((\d+),/gm)].map(([, file, line]) => `${file} ${line}`);
+  assert.deepEqual([...new Set(places)], ["mistakes 5", "mistakes 6", "mistakes 7"], tsc.stdout);
+  const out = execFileSync(process.execPath, ["generated/client.js"], { encoding: "utf8" });
+  assert.equal(out, "200 0 from a generated client\n\ntrue\n400 invalid\n3\ntrue\n");
+});
