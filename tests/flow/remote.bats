@@ -125,6 +125,66 @@ same() {
         resumeSandbox extendSandbox destroySandbox getSandbox destroySandbox destroySandbox execSocket listSandboxes
 }
 
+@test "files, processes and receipts are shown and changed the same way" {
+    serve
+    make --name box
+    in_it -- sh -c 'mkdir -p d/e; echo x >d/f; ln -s f d/link; touch -d @0 d/old' </dev/null
+    asked createSandbox execSocket
+    for how in daemon myself; do
+        [ "$how" = daemon ] || export BRIG_SOCKET=off
+        brig sandbox files mkdir box d/new 2>&1
+        brig sandbox files mkdir box d/a/b/c -r 2>&1
+        brig sandbox files mv box d/new d/newer --json
+        brig sandbox files rm box d/newer -r 2>&1
+        brig sandbox files rm box d/a --json -r
+        brig sandbox files ls box d
+        brig sandbox files ls box d --json
+        brig sandbox files stat box d/link
+        brig sandbox files stat box d/old --json
+        ! brig sandbox files stat box d/missing 2>&1
+        ! brig sandbox files rm box d/e/missing --json
+        ! brig sandbox files ls nobody / 2>&1
+        ! brig sandbox files frobnicate box / 2>&1
+        brig sandbox ps box | sed -E 's/ +[0-9]+ms +[0-9]+K / /'
+        brig sandbox ps box --json
+        ! brig sandbox ps nobody 2>&1
+        brig receipts show 1 | jq .kind
+        ! brig receipts show nothing 2>&1
+        unset BRIG_SOCKET
+    done >all
+    n=$(($(wc -l <all) / 2))
+    diff <(head -n $n all | normal) <(tail -n $n all | normal) >&2
+    asked makeFolder makeFolder moveFile removeFile removeFile listFiles listFiles statFile statFile statFile getSandbox removeFile \
+        getSandbox listFiles getSandbox listExecs listExecs listExecs getSandbox getReceipt getReceipt
+    same receipts list
+    same receipts list --limit 3 --json
+    cmp a.out b.out
+    brig receipts head | jq -e .seq
+    asked listReceipts listReceipts getReceiptsHead
+    # By another daemon also what is read here otherwise.
+    export BRIG_SOCKET=$WORK/d.sock
+    brig receipts export --output all.jsonl 2>said
+    grep -q "brig: $(wc -l <all.jsonl) receipts" said
+    brig sandbox files cat box d/f >f
+    [ "$(cat f)" = x ]
+    run -69 brig receipts verify
+    asked exportReceipts readFile
+    unset BRIG_SOCKET
+    run -0 brig verify all.jsonl
+}
+
+@test "much output, from a home of another name, with folders of it" {
+    serve
+    "$BRIG" sandbox exec --quiet -- sh -c 'head -c 50000000 /dev/zero; head -c 3000000 /dev/urandom | base64 >&2' >out 2>err </dev/null
+    [ "$(stat -c %s out)" -eq 50000000 ]
+    [ "$(base64 -d <err | wc -c)" -eq 3000000 ]
+    asked runSocket
+    mkdir -p home/.ssh
+    HOME=$WORK/home same sandbox exec --mount "$WORK/home/.ssh:/mnt" -- ls /mnt
+    [ "$status" -eq 77 ]
+    asked
+}
+
 @test "signals are the command's, the second one ends it, and those who read no more are told" {
     serve
     make

@@ -171,12 +171,15 @@ static int read_text(struct arena *mem, const char *path, size_t max, const char
 
 /* ---- one per state directory ---- */
 
-/* The lock goes with the process, however that ends. What is in it: our process id, and on a second
- * line the socket where the command line finds us. */
+/* The lock goes with the process, however that ends. What is in it, a line each: our process id,
+ * the socket where the command line finds us, and what of our environment decides how sandboxes are
+ * made: whose home is nobody else's, and which ids they have. */
 static int write_lock(int fd, const char *socket, struct err *err)
 {
-    char text[PATH_BYTES_MAX + 64];
-    int n = snprintf(text, sizeof text, "%d\n%s%s", (int)getpid(), socket, *socket ? "\n" : "");
+    const char *home = getenv("HOME"), *ids = getenv("BRIG_UID_BASE");
+    char text[2 * PATH_BYTES_MAX + 64];
+    int n = snprintf(text, sizeof text, "%d\n%s\n%.*s\n%.20s\n", (int)getpid(), socket,
+                     PATH_BYTES_MAX - 1, home ? home : "", ids ? ids : "");
 
     if (ftruncate(fd, 0) < 0 || pwrite(fd, text, (size_t)n, 0) != n)
         return err_os(err, "writing the lock of the state directory");

@@ -29,6 +29,7 @@ struct exec_body {
     bool detach;
     bool keep_background;
     bool limit_output;
+    bool binary;
     uint64_t rows, cols;
 };
 
@@ -43,6 +44,9 @@ struct exec_body {
     {"limit_output", FIELD_BOOL, offsetof(struct exec_body, limit_output),                         \
      .help = "Of a stream: what is beyond the limit of the output counts as cut off, as it does "  \
              "in one answer. The events have all of it."},                                         \
+    {"binary", FIELD_BOOL, offsetof(struct exec_body, binary),                                     \
+     .help = "Over a WebSocket: output comes as binary messages, a byte 1 (stdout) or 2 (stderr) " \
+             "in front, instead of events."},                                                      \
     {"tty", FIELD_BOOL, offsetof(struct exec_body, tty), .help = "Give it a terminal."},           \
     {"rows", FIELD_COUNT, offsetof(struct exec_body, rows), .min = 1, .max = 4096,                 \
      .help = "How large the terminal is at first, with cols."},                                    \
@@ -126,6 +130,7 @@ static int open_streams(struct call *call, const struct exec_body *wanted, const
         return 0;
     json_put_text(&call->mem, first, "run_id", run->id);
     config.first = first;
+    config.is_binary = wanted->binary && config.frame == FRAME_WS;
     if (stream_open(call, &config, fds, err) < 0)
         return -1;
     out->keep = wanted->limit_output;

@@ -176,6 +176,12 @@ static bool pass_on(struct source *source, struct http_exchange *x, char *piece,
         source->bytes += n;
         return http_send(x, (struct str){piece, n});
     }
+    if (source->stream->config.is_binary && source->stream->call->ws) {
+        source->bytes += n;
+        memmove(piece + 1, piece, n);
+        piece[0] = (char)(1 + (source - source->stream->sources));
+        return http_ws_send(source->stream->call->ws, false, (struct str){piece, n + 1});
+    }
     memmove(piece + source->rest_n, piece, n);
     memcpy(piece, source->rest, source->rest_n);
     bytes = (struct str){piece, source->rest_n + n};

@@ -22,6 +22,7 @@ struct stream_config {
     unsigned sources;              /* how many; RAW has one */
     uint64_t from[STREAM_SOURCES]; /* where each source begins: ids count from there */
     const struct json *first;      /* the first event, or NULL */
+    bool is_binary;  /* WS: output is binary messages, a byte 1 or 2 for the source in front */
     int status;      /* RAW: 0 means 200; 101 leaves HTTP, with no headers but extra */
     uint64_t length; /* RAW: exactly so many bytes; 0: who knows */
 };

@@ -435,6 +435,7 @@ const struct command sandbox_ps = {
             "with the ids they have inside.",
     .options = json_option,
     .run = run_sandbox_ps,
+    .remote = remote_sandbox_ps,
 };
 
 const struct command sandbox_files = {
@@ -459,6 +460,7 @@ const struct command sandbox_files = {
             "regular files are read and replaced.",
     .options = files_options,
     .run = run_sandbox_files,
+    .remote = remote_sandbox_files,
 };
 
 const struct command sandbox_cp = {

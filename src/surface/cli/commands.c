@@ -175,6 +175,7 @@ static const struct command receipts_list = {
     .help = "One line a receipt: sequence number, time, kind, status, verdict, reason and id.",
     .options = receipts_list_options,
     .run = run_receipts_list,
+    .remote = remote_receipts_list,
 };
 
 static const struct command receipts_show = {
@@ -188,6 +189,7 @@ static const struct command receipts_show = {
             "beginning of one, or a sequence number.",
     .options = json_option,
     .run = run_receipts_show,
+    .remote = remote_receipts_show,
 };
 
 static const struct command receipts_verify = {
@@ -197,6 +199,7 @@ static const struct command receipts_verify = {
     .help = "Says integrity and completeness separately and names the first bad entry.",
     .options = receipts_verify_options,
     .run = run_receipts_verify,
+    .apart = "a proof is not taken on trust; export the receipts and check them with \"verify\"",
 };
 
 static const struct command receipts_head = {
@@ -207,6 +210,7 @@ static const struct command receipts_head = {
             "to \"receipts verify --head FILE\" or \"verify --head FILE\".",
     .options = json_option,
     .run = run_receipts_head,
+    .remote = remote_receipts_head,
 };
 
 static const struct command receipts_export = {
@@ -216,6 +220,7 @@ static const struct command receipts_export = {
     .help = "The exported file can be checked anywhere with \"verify FILE\".",
     .options = receipts_export_options,
     .run = run_receipts_export,
+    .remote = remote_receipts_export,
 };
 
 static const struct command verify_files = {

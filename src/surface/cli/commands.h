@@ -67,6 +67,17 @@ int remote_sandbox_resume(struct invocation *inv, struct remote *remote);
 int remote_sandbox_extend(struct invocation *inv, struct remote *remote);
 int remote_sandbox_destroy(struct invocation *inv, struct remote *remote);
 
+int remote_sandbox_ps(struct invocation *inv, struct remote *remote); /* remote-look.c */
+int remote_sandbox_files(struct invocation *inv, struct remote *remote);
+int remote_receipts_list(struct invocation *inv, struct remote *remote);
+int remote_receipts_show(struct invocation *inv, struct remote *remote);
+int remote_receipts_head(struct invocation *inv, struct remote *remote);
+int remote_receipts_export(struct invocation *inv, struct remote *remote);
+
+/* Receipts as "receipts list" prints them. */
+#define RECEIPTS_LIST_DEFAULT 20
+int receipts_print(struct invocation *inv, const struct json *list, struct err *err) MUST_CHECK;
+
 /* Handlers, by file. Each returns the exit status. */
 int run_sandbox_exec(struct invocation *inv);   /* exec.c */
 int run_sandbox_create(struct invocation *inv); /* kept.c */

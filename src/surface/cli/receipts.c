@@ -16,8 +16,6 @@
 #include "surface/cli/report.h"
 #include "surface/view/view.h"
 
-#define LIST_DEFAULT 20
-
 static int open_ledger(struct invocation *inv, const char **dir, struct record **out,
                        struct err *err)
 {
@@ -89,12 +87,26 @@ static int on_receipt(void *context, const struct json *receipt, struct err *err
     return listing->inv->json ? list_json(listing, receipt, err) : list_line(listing, receipt, err);
 }
 
+int receipts_print(struct invocation *inv, const struct json *list, struct err *err)
+{
+    struct listing listing = {inv, false};
+
+    if (inv->json)
+        (void)fprintf(inv->out, "{\"receipts\":[");
+    for (const struct json *receipt = list ? list->first : NULL; receipt; receipt = receipt->next)
+        if (on_receipt(&listing, receipt, err) < 0)
+            return -1;
+    if (inv->json)
+        (void)fprintf(inv->out, "]}\n");
+    return 0;
+}
+
 int run_receipts_list(struct invocation *inv)
 {
     AUTO(record) struct record *record = NULL;
     struct listing listing = {inv, false};
     uint64_t limit = option_number(inv, "--limit");
-    struct record_query query = {.limit = LIST_DEFAULT};
+    struct record_query query = {.limit = RECEIPTS_LIST_DEFAULT};
     const char *dir = NULL;
     struct err err;
 

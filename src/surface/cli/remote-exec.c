@@ -210,6 +210,15 @@ static int on_last(struct session *session, struct str text, struct err *err)
     return 0;
 }
 
+/* A byte for the stream, then what came out of it. */
+static int on_bytes(struct session *session, struct str bytes, struct err *err)
+{
+    if (bytes.n == 0 || (bytes.p[0] != 1 && bytes.p[0] != 2))
+        return err_set(err, ERR_INTEGRITY, "output of no stream");
+    return on_output(session, (unsigned)bytes.p[0] - 1, (struct str){bytes.p + 1, bytes.n - 1},
+                     err);
+}
+
 static int on_event(struct session *session, struct str text, struct err *err)
 {
     AUTO_ARENA struct arena mem = ARENA(EVENT_MEMORY_MAX);
@@ -220,9 +229,6 @@ static int on_event(struct session *session, struct str text, struct err *err)
     if (json_parse(&mem, text, &message, &where, err) < 0)
         return -1;
     event = doc_text(&mem, message, "event");
-    for (unsigned i = 0; i < 2; i++)
-        if (strcmp(event, stream_names[i]) == 0)
-            return on_output(session, i, doc_bytes(&mem, message, "data"), err);
     if (strcmp(event, "start") == 0)
         session->has_started = true;
     else if (strcmp(event, "stdin") == 0)
@@ -246,7 +252,8 @@ static int on_heard(struct session *session, struct err *err)
         if (kind == HTTP_WS_CLOSE)
             return err_set(err, ERR_UNAVAILABLE, "the daemon broke off: %.*s",
                            text.n > 2 ? (int)text.n - 2 : 0, text.n > 2 ? text.p + 2 : "");
-        if (on_event(session, text, err) < 0)
+        if (kind == HTTP_WS_BINARY ? on_bytes(session, text, err) < 0
+                                   : on_event(session, text, err) < 0)
             return -1;
     }
     return got < 0 ? -1 : 0;
@@ -380,6 +387,10 @@ static struct json *run_body(struct invocation *inv, const struct sandbox_call *
         put_terminal(inv, body);
     if (inv->json)
         json_put_bool(&inv->mem, body, "limit_output", true);
+    if (request->approval_wait_ms)
+        json_put_int(&inv->mem, body, "approval_wait_ms", (int64_t)request->approval_wait_ms);
+    if (!option_flag(inv, "--detach"))
+        json_put_bool(&inv->mem, body, "binary", true);
     if (!inv->subject) {
         remote_put_sandbox(inv, call, sandbox);
         json_put(body, "sandbox", sandbox);
@@ -488,6 +499,8 @@ int remote_sandbox_exec(struct invocation *inv, struct remote *remote)
         return cli_error(inv, &err);
     if (sandbox_call_read(inv, &call, &status) < 0)
         return status;
+    if (remote->other_home && (call.request.mounts.n || call.request.workspace))
+        return REMOTE_NOT_DONE;
     return option_flag(inv, "--detach") ? run_detached(inv, remote, target, &call)
                                         : run_attached(inv, remote, target, &call);
 }

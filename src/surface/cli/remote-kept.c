@@ -98,7 +98,7 @@ static struct json *create_body(struct invocation *inv, const struct sandbox_cal
 }
 
 /* Denied, or it could not be built: told as it is here. */
-static int refused(struct invocation *inv, struct remote *remote, const struct err *err)
+int remote_refused(struct invocation *inv, const struct remote *remote, const struct err *err)
 {
     struct run run;
     int status;
@@ -144,13 +144,16 @@ int remote_sandbox_create(struct invocation *inv, struct remote *remote)
         return REMOTE_NOT_DONE; /* what would be made is compared with what there is, here */
     if (sandbox_call_read(inv, &call, &status) < 0)
         return status;
+    if (remote->other_home && (call.request.mounts.n || call.request.workspace))
+        return REMOTE_NOT_DONE;
     if (sandbox_fill_new(inv, &call, &err) < 0)
         return cli_error(inv, &err);
     if (remote_ask(inv, remote, HTTP_POST, "/v1/sandboxes", create_body(inv, &call), &doc, &err) <
         0) {
         /* Not well-formed: nothing was done, and here it is said in terms of the options. */
         remote->not_done |= remote->status == 400;
-        return remote->details ? refused(inv, remote, &err) : remote_failed(inv, remote, &err);
+        return remote->details ? remote_refused(inv, remote, &err)
+                               : remote_failed(inv, remote, &err);
     }
     warn_mirror(inv, doc);
     if (inv->json)

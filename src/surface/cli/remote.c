@@ -15,7 +15,7 @@
 #include "surface/cli/commands.h"
 #include "surface/cli/sandbox.h"
 
-#define LOCK_TEXT_MAX (PATH_BYTES_MAX + 64)
+#define LOCK_TEXT_MAX (2 * PATH_BYTES_MAX + 64)
 #define SOCKET_OFF "off"
 #define LOOK_WAIT_MS 60000U
 
@@ -28,9 +28,16 @@ static const char *variable(const char *name)
     return value && *value ? value : NULL;
 }
 
-/* The second line of the lock of our state directory. Whatever is wrong with it, there is no daemon
+static bool is_same(struct str line, const char *name)
+{
+    const char *value = getenv(name);
+
+    return str_is(line, value ? value : "");
+}
+
+/* The socket, from the lock of our state directory. Whatever is wrong with it, there is no daemon
  * we can use: then the work is done here, and here is where a fault of the state is told. */
-static const char *noted_socket(struct invocation *inv)
+static const char *noted_socket(struct invocation *inv, bool *other_home)
 {
     AUTO_BUF struct buf text = BUF(LOCK_TEXT_MAX);
     const char *dir = NULL;
@@ -44,12 +51,15 @@ static const char *noted_socket(struct invocation *inv)
     rest = buf_str(&text);
     (void)str_cut(&rest, '\n');
     line = str_cut(&rest, '\n');
-    return line.n && line.p[0] == '/' ? arena_text(&inv->mem, line) : NULL;
+    *other_home = !is_same(str_cut(&rest, '\n'), "HOME");
+    if (!line.n || line.p[0] != '/' || !is_same(str_cut(&rest, '\n'), "BRIG_UID_BASE"))
+        return NULL;
+    return arena_text(&inv->mem, line);
 }
 
 static int find_own(struct invocation *inv, struct remote *out)
 {
-    const char *path = noted_socket(inv);
+    const char *path = noted_socket(inv, &out->other_home);
     struct err ignored; /* nobody there: as if there had never been one */
 
     if (!path || http_client_open(path, &out->client, &ignored) < 0)
@@ -255,6 +265,34 @@ int remote_ask(struct invocation *inv, struct remote *remote, enum http_method m
         return remote_refusal(inv, remote, head->status, err);
     remote->status = head->status;
     return read_doc(inv, remote, doc, err) < 0 ? err_in(err, "asking the daemon") : 0;
+}
+
+int remote_fetch(struct invocation *inv, struct remote *remote, const char *target, int fd,
+                 uint64_t *lines, struct err *err)
+{
+    struct http_header headers[REMOTE_HEADERS];
+    struct http_ask ask = {.method = STR_LIT("GET"),
+                           .target = str_of(target),
+                           .host = STR_LIT("localhost"),
+                           .headers = headers,
+                           .header_count = remote_headers(inv, remote, NULL, headers)};
+    struct http_head *head = arena_new(&inv->mem, struct http_head);
+    struct str piece;
+    int got;
+
+    http_client_patience(remote->client, 0);
+    if (http_client_ask(remote->client, &ask, (struct str){0}, err) < 0 ||
+        http_client_answer(remote->client, HTTP_GET, head, err) < 0)
+        return err_in(err, "asking the daemon");
+    if (head->status >= 300)
+        return remote_refusal(inv, remote, head->status, err);
+    while ((got = http_client_body(remote->client, &piece, err)) == 1) {
+        for (size_t i = 0; lines && i < piece.n; i++)
+            *lines += piece.p[i] == '\n';
+        if (write_all(fd, piece.p, piece.n, err) < 0)
+            return -1;
+    }
+    return got;
 }
 
 int remote_failed(struct invocation *inv, const struct remote *remote, const struct err *err)

@@ -18,9 +18,10 @@ struct sandbox_call;
 struct remote {
     struct http_client *client;
     const char *token; /* $BRIG_TOKEN, or NULL */
-    bool chosen;   /* by $BRIG_SOCKET: its state is not ours, nothing can be done here instead */
-    bool has_done; /* something already: what is left is its business as well */
-    bool not_done; /* it did nothing and another way is open: the work can be done here */
+    bool chosen;     /* by $BRIG_SOCKET: its state is not ours, nothing can be done here instead */
+    bool other_home; /* it does not know which folders are ours: it shows none */
+    bool has_done;   /* something already: what is left is its business as well */
+    bool not_done;   /* it did nothing and another way is open: the work can be done here */
 
     /* of the last error */
     int status;
@@ -47,6 +48,11 @@ int remote_ask(struct invocation *inv, struct remote *remote, enum http_method m
                struct err *err) MUST_CHECK;
 /* Prints the failure and returns the status, or REMOTE_NOT_DONE. */
 int remote_failed(struct invocation *inv, const struct remote *remote, const struct err *err);
+/* Denied, or it could not be built; the details say which. */
+int remote_refused(struct invocation *inv, const struct remote *remote, const struct err *err);
+/* The body of an answer as it is, to a descriptor. *lines, unless NULL: how many there were. */
+int remote_fetch(struct invocation *inv, struct remote *remote, const char *target, int fd,
+                 uint64_t *lines, struct err *err) MUST_CHECK;
 /* Why it was turned away, from the answer that is about to come. */
 int remote_refusal(struct invocation *inv, struct remote *remote, int status,
                    struct err *err) MUST_CHECK;
