@@ -165,6 +165,21 @@ listens() {
     works "$("${as_user[@]}" "$BRIG" token create 2>/dev/null)"
 }
 
+@test "it tells its manager when it is ready and when it ends" {
+    need perl
+    perl -MSocket -e '
+        socket(my $s, AF_UNIX, SOCK_DGRAM, 0) or die; bind($s, pack_sockaddr_un("notify")) or die;
+        open my $on, ">", "notify.on"; close $on; alarm 30;
+        for (1, 2) { recv $s, my $text, 512, 0; print "$text\n"; $| = 1 }' >told 3>&- &
+    manager=$!
+    eventually 10 test -e notify.on
+    NOTIFY_SOCKET=$WORK/notify serve
+    eventually 5 grep -qx READY=1 told
+    serve_end
+    wait "$manager"
+    grep -qx STOPPING=1 told
+}
+
 @test "as root it needs no capability but those it is left" {
     is_root || skip "needs root"
     need setpriv perl curl

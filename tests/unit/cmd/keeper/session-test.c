@@ -184,6 +184,48 @@ TEST(a_key_is_made_once_and_signs)
     clean();
 }
 
+/* Another key in the same file, as if it had been made there. */
+static void put_key(unsigned number)
+{
+    char path[64];
+    char line[96];
+    int fd;
+
+    (void)snprintf(path, sizeof path, "%s/" KEEPER_KEY_NAME, dir);
+    (void)snprintf(line, sizeof line, "brig-ed25519-v1:%064x\n", number);
+    fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    CHECK_INT(write(fd, line, 81), 81);
+    (void)close(fd);
+}
+
+TEST(keys_beyond_the_ceiling_are_refused_and_the_others_stay)
+{
+    struct keeper_request request = request_of(KEEPER_SIGN);
+    struct keeper_answer answer;
+
+    begin();
+    reach(SESSION_READY);
+    for (unsigned i = 0; i < KEEPER_KEYS_MAX; i++) {
+        put_key(i + 1);
+        if (!say(KEEPER_OPEN, &answer) || answer.slot != i)
+            test_fail(__FILE__, __LINE__, "key %u has slot %u", i, answer.slot);
+    }
+    put_key(KEEPER_KEYS_MAX + 1);
+    CHECK(say(KEEPER_OPEN, &answer));
+    CHECK_INT(answer.status, KEEPER_FAILED);
+    CHECK_INT(answer.code, ERR_LIMIT);
+    put_key(7);
+    CHECK(say(KEEPER_OPEN, &answer));
+    CHECK_INT(answer.status, KEEPER_DONE);
+    CHECK_INT(answer.slot, 6);
+    request.slot = KEEPER_KEYS_MAX - 1;
+    CHECK(take(&request, sizeof request, NULL, 0, &answer));
+    CHECK_INT(answer.count, 1);
+    request.slot = KEEPER_KEYS_MAX;
+    CHECK(!take(&request, sizeof request, NULL, 0, &answer));
+    clean();
+}
+
 TEST(a_key_that_cannot_be_opened_is_an_answer_and_no_end)
 {
     struct keeper_answer answer;
