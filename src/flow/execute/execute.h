@@ -226,6 +226,7 @@ struct file_entry {
     uint64_t size;
     int64_t mtime_s;
     uint32_t mtime_ns;
+    uint64_t changed_ns; /* content or anything else of it; of an opened file only, else 0 */
 };
 
 struct file_listing {
@@ -268,6 +269,18 @@ int files_watch(struct files *files, const char *path, uint64_t wait_ms,
 /* A regular file to a descriptor, as long as it was when it was opened; and a stream to a file,
  * which takes its place when it is complete. */
 int files_cat(struct files *files, const char *path, int out_fd, struct err *err) MUST_CHECK;
+/* The same for whoever wants to see what was opened first, and then maybe a part of it only:
+ * on_open fills from, length and out_fd; of a length of 0 nothing is read. What was opened cannot
+ * be another file than what is sent. */
+struct files_part {
+    int (*on_open)(void *context, const struct file_entry *entry, struct files_part *part,
+                   struct err *err);
+    void *context;
+    uint64_t from, length;
+    int out_fd;
+};
+int files_cat_part(struct files *files, const char *path, struct files_part *part,
+                   struct err *err) MUST_CHECK;
 int files_write(struct files *files, const char *path, int in_fd, struct err *err) MUST_CHECK;
 /* A folder with all that is in it as a tar stream, and such a stream into a folder. */
 int files_tar_out(struct files *files, const char *path, int out_fd, struct err *err) MUST_CHECK;

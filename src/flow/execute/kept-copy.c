@@ -159,21 +159,17 @@ int copy_write_out(struct files *files, int fd, const char *bytes, size_t n, str
     return 0;
 }
 
-int files_cat(struct files *files, const char *path, int out_fd, struct err *err)
+static int cat_range(struct files *files, const char *path, int from, const struct files_part *part,
+                     struct err *err)
 {
-    AUTO_FD int from = -1;
+    off_t at = (off_t)part->from, end = at + (off_t)part->length;
     char chunk[CHUNK_BYTES];
     struct hasher hasher;
     struct hash hash;
-    struct stat st;
-    off_t at = 0;
 
-    if (copy_open(files, path, true, &from, &st, err) < 0)
-        return -1;
     hasher_init(&hasher);
-    while (at < st.st_size) {
-        size_t want =
-            st.st_size - at < (off_t)sizeof chunk ? (size_t)(st.st_size - at) : sizeof chunk;
+    while (at < end) {
+        size_t want = end - at < (off_t)sizeof chunk ? (size_t)(end - at) : sizeof chunk;
         ssize_t n = pread(from, chunk, want, at);
 
         if (n < 0 && errno != EINTR)
@@ -183,7 +179,7 @@ int files_cat(struct files *files, const char *path, int out_fd, struct err *err
         if (n < 0)
             continue;
         hasher_add(&hasher, chunk, (size_t)n);
-        if (copy_write_out(files, out_fd, chunk, (size_t)n, err) < 0 ||
+        if (copy_write_out(files, part->out_fd, chunk, (size_t)n, err) < 0 ||
             copy_go_on(files, (uint64_t)n, err) < 0)
             return -1;
         at += n;
@@ -192,6 +188,36 @@ int files_cat(struct files *files, const char *path, int out_fd, struct err *err
     hash_text(&hash, files->moved->hash);
     files->moved->entries++;
     return 0;
+}
+
+int files_cat_part(struct files *files, const char *path, struct files_part *part, struct err *err)
+{
+    struct file_entry entry = {0};
+    AUTO_FD int from = -1;
+    struct stat st;
+
+    if (copy_open(files, path, true, &from, &st, err) < 0)
+        return -1;
+    entry.mode = st.st_mode;
+    entry.size = (uint64_t)st.st_size;
+    entry.mtime_s = st.st_mtim.tv_sec;
+    entry.mtime_ns = (uint32_t)st.st_mtim.tv_nsec;
+    entry.changed_ns = (uint64_t)st.st_ctim.tv_sec * 1000000000U + (uint64_t)st.st_ctim.tv_nsec;
+    if (part->on_open(part->context, &entry, part, err) < 0)
+        return -1;
+    return part->length ? cat_range(files, path, from, part, err) : 0;
+}
+
+int files_cat(struct files *files, const char *path, int out_fd, struct err *err)
+{
+    AUTO_FD int from = -1;
+    struct stat st;
+    struct files_part whole = {.out_fd = out_fd};
+
+    if (copy_open(files, path, true, &from, &st, err) < 0)
+        return -1;
+    whole.length = (uint64_t)st.st_size;
+    return cat_range(files, path, from, &whole, err);
 }
 
 /* Opens the new file beside its place; whoever fails later leaves it to the keeper, which removes

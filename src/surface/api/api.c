@@ -131,7 +131,7 @@ void call_fail(struct call *call, const struct err *err)
     struct err ignored;
 
     call->failed = true;
-    call->status = err_http(err->code);
+    call->status = call->refusal ? call->refusal : err_http(err->code);
     call->type = "application/json";
     buf_clear(&call->answer);
     if (json_compact(view_error(&call->mem, err,
@@ -524,6 +524,9 @@ static int fill_call(struct call *call, const struct route *route, const struct 
         return err_set(err, ERR_INVALID, "an Idempotency-Key has 1 to %d characters",
                        KEY_BYTES_MAX);
     call->host = host_of(call, head);
+    call->range = route->ranges ? copy_header(call, head, "range", "") : "";
+    call->if_range = route->ranges ? copy_header(call, head, "if-range", "") : "";
+    call->if_none_match = route->ranges ? copy_header(call, head, "if-none-match", "") : "";
     if (route->passes) {
         call->passed = pass_head(call, head);
         return tenants_get(call->api->tenants, call->caller.tenant, &call->tenant, err);

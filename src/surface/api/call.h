@@ -55,7 +55,10 @@ struct call {
     const char *content_type; /* Content-Type, or "" */
     const char *last_event;   /* Last-Event-ID, or NULL */
     const char *key;          /* Idempotency-Key, or NULL */
-    const void *body;         /* the struct of the route's fields, or NULL */
+    const char *range; /* Range, If-Range and If-None-Match of a route that looks at them; or "" */
+    const char *if_range;
+    const char *if_none_match;
+    const void *body; /* the struct of the route's fields, or NULL */
     const void *query;
     const char *query_text;      /* as it came */
     const struct passed *passed; /* of a route that hands everything on */
@@ -75,6 +78,7 @@ struct call {
     enum reason reason;    /* of a failure, when its code does not say it */
     struct json *details;  /* of a failure, or NULL */
     bool is_replay;        /* it was given before, to the same request */
+    int refusal;           /* the status of a failure, when its code does not say it; or 0 */
     bool failed;           /* a stream that has begun must not look complete */
     bool told;             /* that it failed was the stream's last event */
     struct stream *stream; /* answered in pieces; see stream.h */

@@ -6,6 +6,7 @@
 #include "surface/api/tables.h"
 
 #include <string.h>
+#include <strings.h>
 #include <unistd.h>
 
 #include "lib/base/io.h"
@@ -50,6 +51,7 @@ struct transfer {
     const char *type; /* of a stream */
     int (*stream)(struct files *files, const char *path, int fd, struct err *err);
     struct json *result; /* NULL: what was moved is all there is to say */
+    bool is_known;       /* the client has it already */
     int fds[STREAM_SOURCES];
 };
 
@@ -114,6 +116,90 @@ static int do_stream_out(void *context, struct files *files, struct err *err)
     return failed;
 }
 
+/* ---- a file, or a part of it ---- */
+
+/* Two looks at the same bytes give the same words, any change gives others. */
+static const char *etag_of(struct arena *mem, const struct file_entry *entry)
+{
+    return arena_printf(mem, "\"%llx-%llx-%llx\"", (unsigned long long)entry->changed_ns,
+                        (unsigned long long)entry->mtime_s * 1000000000U + entry->mtime_ns,
+                        (unsigned long long)entry->size);
+}
+
+static bool names_etag(const char *list, const char *etag)
+{
+    return strcmp(list, "*") == 0 || strstr(list, etag) != NULL;
+}
+
+static int refuse_range(struct call *call, uint64_t size, const char *why, struct err *err)
+{
+    const struct http_range none = {HTTP_RANGE_UNSATISFIED, 0, 0};
+    char text[HTTP_CONTENT_RANGE_BYTES];
+
+    (void)http_content_range(&none, size, text);
+    call_header(call, "content-range", text);
+    call->refusal = 416;
+    return err_set(err, ERR_INVALID, "%s", why);
+}
+
+/* Which part, of a file that is still what the client has seen: of another one, all. */
+static int choose_range(struct call *call, const struct file_entry *entry, const char *etag,
+                        struct http_range *out, struct err *err)
+{
+    bool is_meant = !*call->if_range || strcmp(call->if_range, etag) == 0;
+
+    *out = http_range_of(is_meant ? str_of(call->range) : STR_LIT(""), entry->size);
+    if (is_meant && strncasecmp(call->range, "bytes=", 6) == 0 && strchr(call->range, ','))
+        return refuse_range(call, entry->size, "one range at a time", err);
+    if (out->kind == HTTP_RANGE_UNSATISFIED)
+        return refuse_range(call, entry->size, "the file has no such bytes", err);
+    return 0;
+}
+
+static int begin_file(void *context, const struct file_entry *entry, struct files_part *part,
+                      struct err *err)
+{
+    struct transfer *transfer = context;
+    struct call *call = transfer->call;
+    const char *etag = etag_of(&call->mem, entry);
+    struct stream_config config = {.frame = FRAME_RAW, .type = transfer->type, .sources = 1};
+    char text[HTTP_CONTENT_RANGE_BYTES], date[HTTP_DATE_BYTES];
+    struct http_range range;
+
+    if (choose_range(call, entry, etag, &range, err) < 0)
+        return -1;
+    http_date(entry->mtime_s, date);
+    call_header(call, "etag", etag);
+    call_header(call, "last-modified", date);
+    call_header(call, "accept-ranges", "bytes");
+    if (*call->if_none_match && names_etag(call->if_none_match, etag)) {
+        transfer->is_known = true;
+        return 0;
+    }
+    part->from = range.kind == HTTP_RANGE_PART ? range.first : 0;
+    part->length = config.length = range.kind == HTTP_RANGE_PART ? range.length : entry->size;
+    if (range.kind == HTTP_RANGE_PART) {
+        (void)http_content_range(&range, entry->size, text);
+        call_header(call, "content-range", text);
+        config.status = 206;
+    }
+    if (stream_open(call, &config, transfer->fds, err) < 0)
+        return -1;
+    part->out_fd = transfer->fds[0];
+    return 0;
+}
+
+static int do_read(void *context, struct files *files, struct err *err)
+{
+    struct transfer *transfer = context;
+    struct files_part part = {.on_open = begin_file, .context = transfer, .out_fd = -1};
+    int failed = files_cat_part(files, transfer->query->path, &part, err);
+
+    if (part.out_fd >= 0)
+        (void)close(part.out_fd);
+    return failed;
+}
+
 static int do_stream_in(void *context, struct files *files, struct err *err)
 {
     struct transfer *transfer = context;
@@ -162,6 +248,8 @@ static int answer(struct transfer *transfer, const struct run *run, struct err *
 
     if (call_check_run(call, run, err) < 0)
         return -1;
+    if (transfer->is_known)
+        return call_answer_bytes(call, 304, transfer->type, STR_LIT(""), err);
     view_put_moved(&call->mem, object, run);
     return call_answer(call, 200, object, err);
 }
@@ -234,11 +322,10 @@ static int watch(struct call *call, const void *body, const void *query, struct 
 
 int handle_file_read(struct call *call, const void *body, const void *query, struct err *err)
 {
-    struct transfer transfer = {
-        .call = call, .query = query, .type = "application/octet-stream", .stream = files_cat};
+    struct transfer transfer = {.call = call, .query = query, .type = "application/octet-stream"};
 
     (void)body;
-    return carry_out(&transfer, "cat", do_stream_out, err);
+    return carry_out(&transfer, "cat", do_read, err);
 }
 
 int handle_file_write(struct call *call, const void *body, const void *query, struct err *err)
@@ -302,8 +389,9 @@ const struct route routes_files[] = {
      .scope = SCOPE_READ,
      .query = path_query,
      .query_size = sizeof(struct path_query),
+     .ranges = true,
      .name = "readFile",
-     .summary = "The content of a file.",
+     .summary = "The content of a file, or the part of it that Range asks for.",
      .answer = "Its bytes; an answer that breaks off is not complete.",
      .handle = handle_file_read},
     {.method = HTTP_PUT,

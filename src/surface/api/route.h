@@ -34,6 +34,7 @@ struct route {
     unsigned scope; /* one of enum scope; SCOPE_NONE: any token will do */
     bool open;      /* without a token: the health check */
     bool creates;   /* an Idempotency-Key counts */
+    bool ranges;    /* a part of the answer can be asked for */
     bool passes;    /* any method, any query, any header: handed on as it is (call->passed) */
     bool preview;   /* let in by the grant that is its first parameter */
     enum body_kind body;
