@@ -4,9 +4,9 @@
  *
  *     daemon [-n SAMPLES] SOCKET DIRECTORY
  *
- * SOCKET is the unix socket of a running "brig serve", whose state directory is not DIRECTORY: there
- * this process governs the same by itself, with a spawner, as the daemon does. Rows take turns; each
- * row over HTTP is divided by the one above it. */
+ * SOCKET is the unix socket of a running "brig serve", whose state directory is not DIRECTORY:
+ * there this process governs the same by itself, with a spawner, as the daemon does. Rows take
+ * turns; each row over HTTP is divided by the one above it. */
 
 #include <fcntl.h>
 #include <getopt.h>
@@ -83,8 +83,8 @@ static struct request request_for(enum action_kind kind, const char *sandbox)
 static void expect_success(const struct run *run)
 {
     if (run->verdict.kind != VERDICT_ALLOW || run->outcome.reason != REASON_NONE)
-        give_up("a run failed", run->verdict.text ? run->verdict.text
-                                                  : reason_code(run->outcome.reason));
+        give_up("a run failed",
+                run->verdict.text ? run->verdict.text : reason_code(run->outcome.reason));
 }
 
 static void do_here(enum action_kind kind, const char *sandbox, char made[ID_BYTES])
@@ -250,8 +250,8 @@ static double ms_at(size_t row, unsigned permille)
 
 static void print(void)
 {
-    (void)printf("| %-34s | least ms | p50 ms | p99 ms | to the row above |\n|---|---|---|---|---|\n",
-                 "");
+    (void)printf(
+        "| %-34s | least ms | p50 ms | p99 ms | to the row above |\n|---|---|---|---|---|\n", "");
     for (size_t row = 0; row < COUNT(rows); row++)
         qsort(rows[row].ns, bench.samples, sizeof rows[row].ns[0], by_size);
     for (size_t row = 0; row < COUNT(rows); row++) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* fill-ledger STATE N: N receipts of runs that were refused, so that a ledger is as long as one that
- * was used for a year. */
+/* fill-ledger STATE N: N receipts of runs that were refused, so that a ledger is as long as one
+ * that was used for a year. */
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,7 +17,10 @@ static void fill(struct record *record, size_t n)
     static struct run runs[AT_ONCE];
     static struct record_entry entries[AT_ONCE];
     const struct request request = {
-        .principal = "bench", .tenant = "default", .provider = "local", .image = "host",
+        .principal = "bench",
+        .tenant = "default",
+        .provider = "local",
+        .image = "host",
         .argv = {argv, 1}
     };
     struct err err;

@@ -28,6 +28,7 @@
 #include <sys/wait.h>
 
 #define CHUNK_BYTES 65536U
+#define WIDE_BYTES (1024U * 1024U)
 #define FIRST_BYTES 1024U
 #define SURE_BYTES 4096U /* PIPE_BUF: never blocks after POLLOUT */
 #define GRACE_US 250000U
@@ -66,10 +67,22 @@ struct relay {
     bool killed;
 };
 
-static void flow_init(struct flow *flow, int from, int to, bool keep, uint64_t keep_max)
+/* How much can be written at once without being made to wait: a writer that cannot wait, and a
+ * file, take what they can. */
+static size_t step_for(int to)
 {
     struct stat st;
+    int flags = to >= 0 ? fcntl(to, F_GETFL) : -1;
 
+    if (flags < 0)
+        return SURE_BYTES;
+    if ((flags & O_NONBLOCK) || (fstat(to, &st) == 0 && S_ISREG(st.st_mode)))
+        return CHUNK_BYTES;
+    return SURE_BYTES;
+}
+
+static void flow_init(struct flow *flow, int from, int to, bool keep, uint64_t keep_max)
+{
     flow->from = from;
     flow->to = to;
     flow->held = NULL;
@@ -79,7 +92,7 @@ static void flow_init(struct flow *flow, int from, int to, bool keep, uint64_t k
     flow->kept = BUF(keep_max < SIZE_MAX ? (size_t)keep_max : SIZE_MAX);
     flow->truncated = false;
     flow->close_to = flow->close_from = false;
-    flow->step = to >= 0 && fstat(to, &st) == 0 && S_ISREG(st.st_mode) ? CHUNK_BYTES : SURE_BYTES;
+    flow->step = step_for(to);
     hasher_init(&flow->hasher);
 }
 
@@ -135,6 +148,9 @@ static void flow_read(struct flow *flow)
         close_source(flow);
         return;
     }
+    /* Whoever writes much is worth a wider pipe; where none is to be had, it only costs turns. */
+    if (flow->bytes < WIDE_BYTES && flow->bytes + (uint64_t)got >= WIDE_BYTES)
+        (void)fcntl(flow->from, F_SETPIPE_SZ, (int)WIDE_BYTES);
     flow->bytes += (uint64_t)got;
     hasher_add(&flow->hasher, flow->held, (size_t)got);
     keep_bytes(flow, flow->held, (size_t)got);

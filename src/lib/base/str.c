@@ -100,14 +100,35 @@ static size_t utf8_sequence(const unsigned char *p, size_t n)
     return length;
 }
 
+/* Most text is ASCII: whole words of it need no second look. */
+static size_t ascii_words(const unsigned char *p, size_t n)
+{
+    const uint64_t tops = UINT64_C(0x8080808080808080);
+    uint64_t x[4];
+    size_t i = 0;
+
+    while (n - i >= sizeof x) {
+        memcpy(x, p + i, sizeof x);
+        if ((x[0] | x[1] | x[2] | x[3]) & tops)
+            break;
+        i += sizeof x;
+    }
+    return i;
+}
+
 size_t str_utf8_prefix(struct str s)
 {
     const unsigned char *p = (const unsigned char *)s.p;
-    size_t i = 0;
+    size_t i = ascii_words(p, s.n);
 
     while (i < s.n) {
         size_t length = utf8_sequence(p + i, s.n - i);
 
+        if (length == 1 && s.n - i >= 32) {
+            size_t words = ascii_words(p + i, s.n - i);
+
+            length = words ? words : 1;
+        }
         if (length == 0)
             break;
         i += length;

@@ -122,8 +122,13 @@ static int write_characters(struct writer *w, struct str text, size_t start)
     size_t done = 0;
 
     for (size_t i = start; i < text.n; i++) {
-        unsigned char c = (unsigned char)text.p[i];
-        size_t n = is_escaped(c) ? 1 : 0;
+        unsigned char c;
+        size_t n;
+
+        while (text.n - i > 8 && are_plain(text.p + i))
+            i += 8;
+        c = (unsigned char)text.p[i];
+        n = is_escaped(c) ? 1 : 0;
 
         if (!n && c >= 0x7F && w->form == FORM_PRETTY)
             n = terminal_control(text, i);

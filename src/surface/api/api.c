@@ -101,7 +101,7 @@ void call_drop(struct call *call)
     close_fd(&call->orders[1]);
     close_fd(&call->body_fd);
     close_fd(&call->file_fd);
-    free(call->stream);
+    stream_free(call->stream);
     inflow_free(call->inflow);
     buf_done(&call->answer);
     buf_done(&call->incoming);

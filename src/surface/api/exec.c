@@ -6,6 +6,7 @@
 #include "surface/api/call.h"
 #include "surface/api/tables.h"
 
+#include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -133,6 +134,9 @@ static int open_streams(struct call *call, const struct exec_body *wanted, const
     config.is_binary = wanted->binary && config.frame == FRAME_WS;
     if (stream_open(call, &config, fds, err) < 0)
         return -1;
+    /* Who relays output waits in poll, not in write: whole pieces at a time. */
+    for (size_t i = 0; i < config.sources; i++)
+        (void)fcntl(fds[i], F_SETFL, O_NONBLOCK);
     out->keep = wanted->limit_output;
     out->out_fd = fds[0];
     out->err_fd = fds[1];

@@ -35,6 +35,7 @@ struct stream {
     bool is_done; /* the handler has said its last word */
     bool is_full; /* the client is behind */
     bool is_gone;
+    struct buf line; /* the event that is being told */
 };
 
 static const char *const source_names[STREAM_SOURCES] = {"stdout", "stderr"};
@@ -63,6 +64,7 @@ int stream_open(struct call *call, const struct stream_config *config, int fds[S
 
     stream->call = call;
     stream->config = *config;
+    stream->line = BUF(JSON_TEXT_MAX);
     for (unsigned i = 0; i < STREAM_SOURCES; i++) {
         stream->sources[i].fd = fds[i] = -1;
         stream->sources[i].stream = stream;
@@ -74,11 +76,19 @@ int stream_open(struct call *call, const struct stream_config *config, int fds[S
                 (void)close(stream->sources[j].fd);
                 (void)close(fds[j]);
             }
-            free(stream);
+            stream_free(stream);
             return -1;
         }
     posts_add(call->api->posts, call->exchange, begin, stream);
     return 0;
+}
+
+void stream_free(struct stream *stream)
+{
+    if (!stream)
+        return;
+    buf_done(&stream->line);
+    free(stream);
 }
 
 /* ---- in the loop ---- */
@@ -132,14 +142,14 @@ static const char *position(struct arena *mem, const struct stream *stream)
 static bool emit(struct stream *stream, struct http_exchange *x, const char *name,
                  struct json *event, struct arena *mem)
 {
-    AUTO_BUF struct buf line = BUF(JSON_TEXT_MAX);
     const char *id = position(mem, stream);
     struct err err;
 
+    buf_clear(&stream->line);
     json_put_text(mem, event, "id", id);
-    if (json_compact(event, &line, &err) < 0 || buf_add_byte(&line, '\n', &err) < 0)
+    if (json_compact(event, &stream->line, &err) < 0 || buf_add_byte(&stream->line, '\n', &err) < 0)
         return true;
-    return send_event(stream, x, name, id, buf_str(&line));
+    return send_event(stream, x, name, id, buf_str(&stream->line));
 }
 
 /* How much of it can be told as text: a character that is cut off waits for its rest. */
@@ -159,10 +169,14 @@ static bool send_data(struct source *source, struct http_exchange *x, struct str
     struct stream *stream = source->stream;
     const char *name = source_names[source - stream->sources];
     struct json *event = json_object(&mem);
+    struct json text = {.kind = JSON_STRING, .text = bytes}; /* where it lies: it is much */
 
     source->bytes += bytes.n;
     json_put_text(&mem, event, "event", name);
-    json_put_bytes(&mem, event, "data", bytes);
+    if (str_is_utf8(bytes))
+        json_put(event, "data", &text);
+    else
+        json_put_bytes(&mem, event, "data", bytes);
     return emit(stream, x, name, event, &mem);
 }
 

@@ -32,6 +32,7 @@ struct stream_config {
  * stream whose handler fails is cut off. */
 int stream_open(struct call *call, const struct stream_config *config, int fds[STREAM_SOURCES],
                 struct err *err) MUST_CHECK;
+void stream_free(struct stream *stream); /* of a call that is over */
 
 /* In the loop: the handler is done. */
 void stream_finish(struct call *call, struct http_exchange *x);
