@@ -56,7 +56,8 @@ const ran = await client.POST("/v1/sandboxes/{id}/exec", {
   params: { path: { id }, header: { "Idempotency-Key": "generated-" + id } },
   body: { command: ["echo", "from a generated client"] },
 });
-console.log(ran.response.status, ran.data?.["exit_code"], ran.data?.["stdout"]);
+const done = typeof ran.data === "object" && "exit_code" in ran.data ? ran.data : undefined; // else detached, or events
+console.log(ran.response.status, done?.exit_code, done?.stdout);
 const again = await client.POST("/v1/sandboxes/{id}/exec", {
   params: { path: { id }, header: { "Idempotency-Key": "generated-" + id } },
   body: { command: ["echo", "from a generated client"] },

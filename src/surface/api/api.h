@@ -38,3 +38,4 @@ void api_stop(struct api *api, unsigned grace_ms, void (*on_stopped)(void *conte
 /* The description of all of it, made of the table: OpenAPI 3.1, and as a page to read. */
 struct arena;
 struct json *api_openapi(struct arena *mem);
+int api_reference(struct buf *out, struct err *err) MUST_CHECK;

@@ -9,6 +9,10 @@
 #include <string.h>
 
 #include "lib/json/json.h"
+#include "surface/api/answers.h"
+#include "surface/view/view.h"
+
+#define SHAPES "#/components/schemas/"
 
 static struct json *text_schema(struct arena *mem)
 {
@@ -83,15 +87,54 @@ static struct json *reference(struct arena *mem, const char *to)
     return object;
 }
 
-static struct json *answers(struct arena *mem, const struct route *route)
+/* What is not JSON is a text to generators: of anything at all they could not say what comes. */
+static struct json *answer_schema(struct arena *mem, const struct answer *answer)
 {
-    struct json *all = json_object(mem), *good = json_object(mem), *any = json_object(mem);
+    struct json *any;
 
-    json_put_text(mem, good, "description", route->answer);
+    if (!answer->shape)
+        return text_schema(mem);
+    if (*answer->shape)
+        return reference(mem, arena_printf(mem, SHAPES "%s", answer->shape));
+    any = json_object(mem);
     json_put_text(mem, any, "type", "object");
     json_put_bool(mem, any, "additionalProperties", true); /* else generators take it for empty */
-    json_put(good, "content", content(mem, "application/json", any));
-    json_put(all, "2XX", good);
+    return any;
+}
+
+/* Several types of content may come with one status. */
+static void add_answer(struct arena *mem, struct json *all, const struct route *route,
+                       const struct answer *answer)
+{
+    const char *status = arena_printf(mem, "%d", answer->status);
+    struct json *good = (struct json *)(uintptr_t)json_get(all, status);
+    struct json *media = json_object(mem), *by_type;
+
+    if (!good) {
+        good = json_object(mem);
+        json_put_text(mem, good, "description", route->answer);
+        json_put(all, status, good);
+    }
+    if (!answer_type(answer))
+        return;
+    by_type = (struct json *)(uintptr_t)json_get(good, "content");
+    if (!by_type) {
+        by_type = json_object(mem);
+        json_put(good, "content", by_type);
+    }
+    json_put(media, "schema", answer_schema(mem, answer));
+    json_put(by_type, answer_type(answer), media);
+}
+
+static struct json *answers_json(struct arena *mem, const struct route *route)
+{
+    struct json *all = json_object(mem);
+
+    for (const struct answer *answer = answer_next(route->name, NULL); answer;
+         answer = answer_next(route->name, answer))
+        add_answer(mem, all, route, answer);
+    if (!all->n)
+        add_answer(mem, all, route, &(struct answer){.status = 200, .shape = ""});
     json_put(all, "default", reference(mem, "#/components/responses/Error"));
     return all;
 }
@@ -116,7 +159,7 @@ static struct json *operation(struct arena *mem, const struct route *route)
                                          json_object(mem)));
         json_put(object, "requestBody", body);
     }
-    json_put(object, "responses", answers(mem, route));
+    json_put(object, "responses", answers_json(mem, route));
     if (route->open)
         json_put(object, "security", json_array(mem));
     if (route->scope)
@@ -174,6 +217,15 @@ static struct json *error_schema(struct arena *mem)
     return schema;
 }
 
+static struct json *schemas(struct arena *mem)
+{
+    struct json *all = json_object(mem);
+
+    for (const struct shape *shape = view_shapes; shape->name; shape++)
+        json_put(all, shape->name, view_schema(mem, shape, SHAPES));
+    return all;
+}
+
 static struct json *components(struct arena *mem)
 {
     struct json *all = json_object(mem), *responses = json_object(mem), *error = json_object(mem),
@@ -183,6 +235,7 @@ static struct json *components(struct arena *mem)
     json_put(error, "content", content(mem, "application/json", error_schema(mem)));
     json_put(responses, "Error", error);
     json_put(all, "responses", responses);
+    json_put(all, "schemas", schemas(mem));
     json_put_text(mem, bearer, "type", "http");
     json_put_text(mem, bearer, "scheme", "bearer");
     json_put(schemes, "token", bearer);

@@ -101,3 +101,38 @@ struct json *view_token(struct arena *mem, const struct token *token);
 struct json *view_approval(struct arena *mem, const struct approval *approval);
 struct json *view_custodian(struct arena *mem, const struct custodian *custodian);
 struct json *view_frozen(struct arena *mem, const struct frozen *entry);
+
+/* ---- what these objects have, for whoever describes them ---- */
+
+enum shape_kind {
+    SHAPE_END,
+    SHAPE_TEXT,
+    SHAPE_BYTES, /* a text; as NAME_b64 in base64 when it is none */
+    SHAPE_INT,
+    SHAPE_BOOL,
+    SHAPE_TEXTS, /* an array of texts */
+    SHAPE_ONE,   /* an object of the shape .of */
+    SHAPE_LIST,  /* an array of them */
+    SHAPE_MAP,   /* an object whose members are all of them */
+    SHAPE_ANY,
+    SHAPE_ALSO, /* all members of .of are members here */
+};
+
+struct shape {
+    const char *name;
+    const struct shape_member *members; /* ends with SHAPE_END */
+};
+
+struct shape_member {
+    const char *name;
+    enum shape_kind kind;
+    const struct shape *of;
+    bool optional;
+    bool nullable;
+};
+
+/* By name; NULL: there is none. */
+const struct shape *view_shape(const char *name);
+extern const struct shape view_shapes[]; /* ends with a name of NULL */
+/* JSON Schema of one; others are referred to as PREFIX and their names. */
+struct json *view_schema(struct arena *mem, const struct shape *shape, const char *prefix);
