@@ -299,6 +299,7 @@ struct stream_result {
     char hash[MODEL_HASH_BYTES]; /* over all of them */
     struct str kept;             /* the first output_bytes of them, when asked to keep */
     bool truncated;
+    bool unread; /* its reader was left behind */
 };
 
 /* What a FILES or PORT action moved. */

@@ -179,6 +179,16 @@ same() {
     [ "$(stat -c %s out)" -eq 50000000 ]
     [ "$(base64 -d <err | wc -c)" -eq 3000000 ]
     asked runSocket
+    # Who does not read at all holds up neither the end nor the other stream.
+    mkfifo stuck
+    exec 8<>stuck
+    status=0
+    timeout -k 5 30 "$BRIG" sandbox exec --quiet --timeout 2s -- sh -c 'yes & sleep 0.5; head -c 3000000 /dev/zero >&2; wait' \
+        >stuck 2>err </dev/null 8>&- || status=$?
+    [ "$status" -eq 124 ]
+    [ "$(stat -c %s err)" -eq 3000000 ]
+    exec 8>&-
+    asked runSocket
     mkdir -p home/.ssh
     HOME=$WORK/home same sandbox exec --mount "$WORK/home/.ssh:/mnt" -- ls /mnt
     [ "$status" -eq 77 ]
@@ -237,6 +247,15 @@ END
     done
     unset BRIG_SOCKET
     asked runSocket
+}
+
+@test "a pool is filled up behind what the daemon took out of it" {
+    serve
+    "$BRIG" pool fill --size 2 >/dev/null 2>&1
+    brig sandbox exec --quiet -- true </dev/null
+    asked runSocket
+    eventually 10 bash -c '[ "$("$BRIG" pool list --json | jq ".pools[0].ready | length")" = 2 ]'
+    brig pool drain >/dev/null 2>&1
 }
 
 @test "a daemon that is gone, somebody else's, or another build is not used" {

@@ -49,6 +49,7 @@ struct flow {
     struct buf kept;
     bool keep;
     bool truncated;
+    bool unread;
     bool close_to;   /* the sink is ours to close when the source ends */
     bool close_from; /* the source is ours to close when the sink is gone */
 };
@@ -90,7 +91,7 @@ static void flow_init(struct flow *flow, int from, int to, bool keep, uint64_t k
     flow->bytes = 0;
     flow->keep = keep;
     flow->kept = BUF(keep_max < SIZE_MAX ? (size_t)keep_max : SIZE_MAX);
-    flow->truncated = false;
+    flow->truncated = flow->unread = false;
     flow->close_to = flow->close_from = false;
     flow->step = step_for(to);
     hasher_init(&flow->hasher);
@@ -498,8 +499,10 @@ static int loop(struct relay *relay, struct err *err)
     relay->local->clear = relay->clear && inside_fd >= 0 && !is_ours(relay->local);
     read_what_is_there(relay);
     if (clock_us() >= relay->give_up_us) {
-        relay->out.truncated |= is_open(&relay->out);
-        relay->err.truncated |= is_open(&relay->err);
+        relay->out.unread = is_open(&relay->out);
+        relay->err.unread = is_open(&relay->err);
+        relay->out.truncated |= relay->out.unread;
+        relay->err.truncated |= relay->err.unread;
     }
     return 0;
 }
@@ -512,6 +515,7 @@ static void finish_stream(struct run *run, struct flow *flow, struct stream_resu
     hash_text(&hash, out->hash);
     out->bytes = flow->bytes;
     out->truncated = flow->truncated;
+    out->unread = flow->unread;
     if (flow->keep)
         out->kept = arena_str(&run->mem, buf_str(&flow->kept));
     buf_done(&flow->kept);

@@ -163,6 +163,7 @@ void execute_rest(struct execute *execute)
     execute_turn_end(execute);
     run_lock_drop(execute);
     local_reap(execute);
+    execute->wants_refill = false;
 }
 
 void execute_unclaim(struct execute *execute)

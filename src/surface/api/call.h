@@ -81,6 +81,7 @@ struct call {
     int refusal;           /* the status of a failure, when its code does not say it; or 0 */
     bool failed;           /* a stream that has begun must not look complete */
     bool told;             /* that it failed was the stream's last event */
+    bool is_cut;           /* what is left of the output is not waited for */
     struct stream *stream; /* answered in pieces; see stream.h */
 
     /* of the loop */

@@ -31,6 +31,7 @@ struct exec_body {
     bool keep_background;
     bool limit_output;
     bool binary;
+    uint64_t window;
     uint64_t rows, cols;
 };
 
@@ -48,6 +49,10 @@ struct exec_body {
     {"binary", FIELD_BOOL, offsetof(struct exec_body, binary),                                     \
      .help = "Over a WebSocket: output comes as binary messages, a byte 1 (stdout) or 2 (stderr) " \
              "in front, instead of events."},                                                      \
+    {"window", FIELD_COUNT, offsetof(struct exec_body, window), .min = 65536,                      \
+     .help = "Over a WebSocket: at most about so many bytes of each stream are on the way until "  \
+             "the client says with messages \"taken\" that it has them. It may be as slow as it "   \
+             "likes then."},                                                                       \
     {"tty", FIELD_BOOL, offsetof(struct exec_body, tty), .help = "Give it a terminal."},           \
     {"rows", FIELD_COUNT, offsetof(struct exec_body, rows), .min = 1, .max = 4096,                 \
      .help = "How large the terminal is at first, with cols."},                                    \
@@ -132,6 +137,7 @@ static int open_streams(struct call *call, const struct exec_body *wanted, const
     json_put_text(&call->mem, first, "run_id", run->id);
     config.first = first;
     config.is_binary = wanted->binary && config.frame == FRAME_WS;
+    config.window = config.frame == FRAME_WS ? wanted->window : 0;
     if (stream_open(call, &config, fds, err) < 0)
         return -1;
     /* Who relays output waits in poll, not in write: whole pieces at a time. */
@@ -189,6 +195,7 @@ static int carry_out(struct call *call, struct govern *govern, const struct exec
         failed = request->kind == ACTION_EXEC ? govern_exec(govern, request, &streams, &run, err)
                                               : govern_run(govern, request, &streams, &run, err);
     close_streams(&streams);
+    call->is_cut = run.outcome.out.unread || run.outcome.err.unread;
     if (!failed)
         failed = answer_run(call, &run, err);
     run_done(&run);

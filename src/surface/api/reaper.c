@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /* Sandboxes whose time is over and commands that ended without their caller get their receipts
- * while the daemon runs, not only when somebody asks. */
+ * while the daemon runs, not only when somebody asks; and pools are filled up behind whoever took
+ * something out of them. */
 
 #include "surface/api/api-private.h"
 
@@ -9,6 +10,7 @@
 #include <uv.h>
 
 #include "lib/base/limits.h"
+#include "model/run.h"
 
 #define SWEEP_MS 2000
 
@@ -18,6 +20,43 @@ struct reaper {
     struct api *api;
     bool is_busy; /* of the loop */
 };
+
+/* Under the rules it was asked for with. Somebody else may be at it already. */
+static int refill_one(struct tenant *tenant, struct execute *execute, const char *key,
+                      struct err *err)
+{
+    AUTO_ARENA struct arena mem = ARENA(RUN_MEMORY_MAX);
+    struct pool_report report;
+    struct request request;
+    struct lent lent;
+    size_t size = 0;
+    struct run run;
+    int failed;
+
+    if (govern_pool_request(execute, &mem, key, &request, &size, err) < 0 ||
+        tenant_borrow(tenant, request.policy_text, request.profile_text, &lent, err) < 0)
+        return -1;
+    run_init(&run);
+    failed = govern_pool_refill(lent.govern, key, &run, &report, err);
+    run_done(&run);
+    tenant_return(tenant, &lent);
+    return failed && err->code != ERR_CONFLICT ? -1 : 0;
+}
+
+static int refill(struct tenant *tenant, struct execute *execute, struct err *err)
+{
+    AUTO_ARENA struct arena mem = ARENA(1 * MIB);
+    struct words keys = {0};
+
+    if (!tenant_wants_refill(tenant))
+        return 0;
+    if (execute_pool_keys(execute, &mem, &keys, err) < 0)
+        return -1;
+    for (size_t i = 0; i < keys.n; i++)
+        if (refill_one(tenant, execute, keys.v[i], err) < 0)
+            return -1;
+    return 0;
+}
 
 static int sweep(void *context, struct tenant *tenant, struct err *err)
 {
@@ -30,7 +69,10 @@ static int sweep(void *context, struct tenant *tenant, struct err *err)
     if (tenant_rules(tenant, &mem, &policy_text, &profile_text, err) < 0 ||
         tenant_borrow(tenant, policy_text, profile_text, &lent, err) < 0)
         return -1;
-    failed = govern_sweep(lent.govern, err);
+    failed =
+        govern_sweep(lent.govern, err) < 0 || refill(tenant, govern_execute(lent.govern), err) < 0
+            ? -1
+            : 0;
     tenant_return(tenant, &lent);
     return failed;
 }

@@ -19,17 +19,19 @@ struct message {
     uint64_t signal;
     uint64_t rows, cols;
     const char *stream;
+    uint64_t bytes;
 };
 
 /* clang-format off */
 static const struct field message_fields[] = {
     {"type", FIELD_TEXT, offsetof(struct message, type), .required = true,
-     .choices = "stdin stdin_end signal cancel resize close"},
+     .choices = "stdin stdin_end signal cancel resize close taken"},
     {"data", FIELD_BYTES, offsetof(struct message, data), .help = "Input."},
     {"signal", FIELD_COUNT, offsetof(struct message, signal), .min = 1, .max = 64},
     {"rows", FIELD_COUNT, offsetof(struct message, rows), .min = 1, .max = 4096},
     {"cols", FIELD_COUNT, offsetof(struct message, cols), .min = 1, .max = 4096},
     {"stream", FIELD_TEXT, offsetof(struct message, stream), .choices = "stdout stderr"},
+    {"bytes", FIELD_COUNT, offsetof(struct message, bytes), .help = "Of it that were taken."},
     {0},
 };
 /* clang-format on */
@@ -45,6 +47,11 @@ static void refuse(struct call *call, const struct err *err)
         buf_clear(&reason);
     if (call->ws)
         http_ws_close(call->ws, CLOSE_POLICY, buf_str(&reason));
+}
+
+static unsigned source_of(const struct message *message)
+{
+    return message->stream && strcmp(message->stream, "stderr") == 0 ? 1 : 0;
 }
 
 /* As a signal to the command line would: asked once to end, the second time it is made to. */
@@ -68,7 +75,9 @@ static int obey(struct call *call, const struct message *message, struct err *er
     else if (strcmp(message->type, "cancel") == 0)
         return order_cancel(call, (unsigned)message->signal, err);
     else if (strcmp(message->type, "close") == 0)
-        stream_close(call, message->stream && strcmp(message->stream, "stderr") == 0 ? 1 : 0);
+        stream_close(call, source_of(message));
+    else if (strcmp(message->type, "taken") == 0)
+        stream_taken(call, source_of(message), message->bytes);
     else
         return order_give(call->orders[1], ORDER_RESIZE,
                           (unsigned)(message->rows << 16 | message->cols), err);

@@ -23,6 +23,7 @@ struct source {
     bool has_handle;
     bool is_polled;
     uint64_t bytes;           /* so far, from its beginning on */
+    uint64_t taken;           /* of them, as the client says */
     char rest[UTF8_REST_MAX]; /* the beginning of a character whose end has not come */
     size_t rest_n;
 };
@@ -205,20 +206,32 @@ static bool pass_on(struct source *source, struct http_exchange *x, char *piece,
     return part ? send_data(source, x, (struct str){bytes.p, part}) : true;
 }
 
+static bool has_room(const struct source *source)
+{
+    uint64_t window = source->stream->config.window;
+
+    return !source->stream->is_full && (!window || source->bytes - source->taken < window);
+}
+
+/* Listens to it as long as there is room for what it says. */
+static void update(struct source *source)
+{
+    bool room = has_room(source);
+
+    if (source->fd < 0 || !source->has_handle || source->is_polled == room)
+        return;
+    source->is_polled = room;
+    if (room)
+        (void)uv_poll_start(&source->poll, UV_READABLE, source->poll.poll_cb);
+    else
+        (void)uv_poll_stop(&source->poll);
+}
+
 static void hold(struct stream *stream, bool full)
 {
     stream->is_full = full;
-    for (unsigned i = 0; i < stream->config.sources; i++) {
-        struct source *source = &stream->sources[i];
-
-        if (source->fd < 0 || source->is_polled == !full)
-            continue;
-        source->is_polled = !full;
-        if (full)
-            (void)uv_poll_stop(&source->poll);
-        else
-            (void)uv_poll_start(&source->poll, UV_READABLE, source->poll.poll_cb);
-    }
+    for (unsigned i = 0; i < stream->config.sources; i++)
+        update(&stream->sources[i]);
 }
 
 static bool has_ended(const struct stream *stream)
@@ -290,6 +303,7 @@ static void on_readable(uv_poll_t *poll, int status, int events)
     if (n > 0) {
         if (!pass_on(source, x, piece, (size_t)n))
             hold(stream, true);
+        update(source);
         return;
     }
     if (source->rest_n && stream->config.frame != FRAME_RAW)
@@ -375,6 +389,8 @@ void stream_finish(struct call *call, struct http_exchange *x)
 {
     (void)x;
     call->stream->is_done = true;
+    for (unsigned i = 0; call->is_cut && call->stream->has_begun && i < STREAM_SOURCES; i++)
+        close_source(&call->stream->sources[i]);
     end_if_ended(call->stream);
 }
 
@@ -401,6 +417,15 @@ void stream_close(struct call *call, unsigned source)
         return;
     close_source(&call->stream->sources[source]);
     end_if_ended(call->stream);
+}
+
+void stream_taken(struct call *call, unsigned source, uint64_t bytes)
+{
+    if (!call->stream || !call->stream->has_begun || bytes > call->stream->sources[source].bytes ||
+        bytes < call->stream->sources[source].taken)
+        return; /* what was not sent cannot be taken */
+    call->stream->sources[source].taken = bytes;
+    update(&call->stream->sources[source]);
 }
 
 /* ---- bodies ---- */

@@ -22,6 +22,7 @@ struct stream_config {
     unsigned sources;              /* how many; RAW has one */
     uint64_t from[STREAM_SOURCES]; /* where each source begins: ids count from there */
     const struct json *first;      /* the first event, or NULL */
+    uint64_t window; /* WS: bytes of a source on the way, until the client has taken them; 0: any */
     bool is_binary;  /* WS: output is binary messages, a byte 1 or 2 for the source in front */
     int status;      /* RAW: 0 means 200; 101 leaves HTTP, with no headers but extra */
     uint64_t length; /* RAW: exactly so many bytes; 0: who knows */
@@ -42,6 +43,8 @@ void stream_gone(struct call *call);
 /* In the loop: the client does not want to hear this source any more; whoever writes there finds
  * out. */
 void stream_close(struct call *call, unsigned source);
+/* In the loop: the client has taken so many bytes of it. */
+void stream_taken(struct call *call, unsigned source, uint64_t bytes);
 
 /* A body that is handed on as it comes: the handler's end is call->body_fd. Of a WebSocket's a part
  * waits here, because orders come behind it; how much was taken is told in events "stdin". */

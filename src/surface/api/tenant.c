@@ -38,6 +38,7 @@ struct tenant {
     pthread_mutex_t lock;
     struct rules *rules; /* last used first */
     size_t rules_n;
+    bool wants_refill;
     struct spawner *spawner;      /* NULL until something is run */
     struct govern_shared *shared; /* one ledger for all of its governors */
     unsigned tail_n;              /* who follow it */
@@ -405,11 +406,14 @@ void tenant_return(struct tenant *tenant, struct lent *lent)
 {
     struct govern *surplus = lent->govern;
 
+    bool wants_refill = surplus && govern_wants_refill(surplus);
+
     if (!lent->rules)
         return;
     if (surplus)
         execute_rest(govern_execute(surplus));
     (void)pthread_mutex_lock(&tenant->lock);
+    tenant->wants_refill |= wants_refill;
     lent->rules->lent_n--;
     if (surplus && lent->rules->idle_n < IDLE_MAX) {
         lent->rules->idle[lent->rules->idle_n++] = surplus;
@@ -418,4 +422,15 @@ void tenant_return(struct tenant *tenant, struct lent *lent)
     (void)pthread_mutex_unlock(&tenant->lock);
     govern_free(surplus);
     *lent = (struct lent){0};
+}
+
+bool tenant_wants_refill(struct tenant *tenant)
+{
+    bool wants;
+
+    (void)pthread_mutex_lock(&tenant->lock);
+    wants = tenant->wants_refill;
+    tenant->wants_refill = false;
+    (void)pthread_mutex_unlock(&tenant->lock);
+    return wants;
 }

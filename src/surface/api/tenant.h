@@ -64,3 +64,5 @@ struct lent {
 int tenant_borrow(struct tenant *tenant, const char *policy_text, const char *profile_text,
                   struct lent *out, struct err *err) MUST_CHECK;
 void tenant_return(struct tenant *tenant, struct lent *lent);
+/* Whether one of them took something out of a pool since the last time this was asked. */
+bool tenant_wants_refill(struct tenant *tenant);

@@ -5,8 +5,8 @@
  *
  * Everything waits in one poll. Our own descriptors stay blocking, because their open files may be
  * shared with a shell; a stream is written only when poll says so, and then at most as much as is
- * sure to fit. Of the input no more is sent than the daemon has room for, so that a signal never
- * waits behind it. */
+ * sure to fit. Of the input no more is sent than the daemon has room for, and of the output no more
+ * comes than we have: signals and the end never wait behind it, and who reads slowly may. */
 
 #include "surface/cli/remote.h"
 
@@ -26,7 +26,7 @@
 
 #define INPUT_PIECE (32 * KIB)
 #define INPUT_AHEAD (256 * KIB) /* sent, and not known to be taken */
-#define PENDING_HIGH (4 * MIB)  /* of one stream: the daemon is not heard until we have less */
+#define WINDOW (1 * MIB)        /* of one stream on the way, or here and not written yet */
 #define COLLECT_MAX (1 * GIB)   /* for --json; what is kept of it is cut where the limit says */
 #define SURE_BYTES 4096U        /* PIPE_BUF: never blocks after POLLOUT */
 #define FILE_BYTES (64 * KIB)
@@ -38,6 +38,7 @@ struct sink {
     bool is_gone;
     struct buf pending; /* or, for --json, all of it */
     size_t at;
+    uint64_t heard, told; /* bytes that came, and that the daemon knows we have done with */
     size_t step;
 };
 
@@ -146,8 +147,25 @@ static void sink_init(struct sink *sink, int fd)
     struct stat st;
 
     sink->fd = fd;
-    sink->pending = BUF(fd < 0 ? COLLECT_MAX : PENDING_HIGH + HTTP_CLIENT_MESSAGE_MAX);
+    sink->pending = BUF(fd < 0 ? COLLECT_MAX : 2 * WINDOW);
     sink->step = fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) ? FILE_BYTES : SURE_BYTES;
+}
+
+/* There is room again for as much as was written. */
+static int say_taken(struct session *session, unsigned stream, struct err *err)
+{
+    AUTO_ARENA struct arena mem = ARENA(64 * KIB);
+    struct sink *sink = &session->sinks[stream];
+    struct json *message;
+    uint64_t done = sink->heard - waiting(sink);
+
+    if (done - sink->told < WINDOW / 4 || session->is_over || sink->is_gone)
+        return 0;
+    sink->told = done;
+    message = message_of(&mem, "taken");
+    json_put_text(&mem, message, "stream", stream_names[stream]);
+    json_put_int(&mem, message, "bytes", (int64_t)done);
+    return say(session, message, err);
 }
 
 static int sink_write(struct session *session, unsigned stream, struct err *err)
@@ -170,7 +188,7 @@ static int sink_write(struct session *session, unsigned stream, struct err *err)
         buf_clear(&sink->pending);
         sink->at = 0;
     }
-    return 0;
+    return say_taken(session, stream, err);
 }
 
 static int on_output(struct session *session, unsigned stream, struct str bytes, struct err *err)
@@ -179,12 +197,13 @@ static int on_output(struct session *session, unsigned stream, struct str bytes,
 
     if (sink->is_gone)
         return 0;
-    if (sink->at && sink->at >= PENDING_HIGH / 2) {
+    sink->heard += bytes.n;
+    if (sink->at >= WINDOW / 2) {
         memmove(sink->pending.p, sink->pending.p + sink->at, sink->pending.n - sink->at);
         sink->pending.n -= sink->at;
         sink->at = 0;
     }
-    return buf_add_str(&sink->pending, bytes, err);
+    return buf_add_str(&sink->pending, bytes, err) < 0 ? -1 : say_taken(session, stream, err);
 }
 
 /* ---- hearing ---- */
@@ -202,6 +221,8 @@ static int on_last(struct session *session, struct str text, struct err *err)
     session->in_fd = -1;
     if (!json_get(message, "error")) {
         session->doc = doc_without(&session->inv->mem, message, framing);
+        /* Nobody waits for those who do not read when it was cancelled or ran out of time. */
+        session->is_given_up = !session->inv->json && doc_bool(session->doc, "truncated");
         return 0;
     }
     session->has_failed = true;
@@ -244,8 +265,7 @@ static int on_heard(struct session *session, struct err *err)
     struct str text = {0};
     int got = 0;
 
-    while (!session->is_over && waiting(&session->sinks[0]) < PENDING_HIGH &&
-           waiting(&session->sinks[1]) < PENDING_HIGH) {
+    while (!session->is_over) {
         got = http_client_hear(session->remote->client, &kind, &text, err);
         if (got <= 0)
             break;
@@ -269,12 +289,6 @@ static bool is_done(const struct session *session)
            (session->is_given_up || (!waiting(&session->sinks[0]) && !waiting(&session->sinks[1])));
 }
 
-static bool can_hear(const struct session *session)
-{
-    return !session->is_over && waiting(&session->sinks[0]) < PENDING_HIGH &&
-           waiting(&session->sinks[1]) < PENDING_HIGH;
-}
-
 static bool can_send(const struct session *session)
 {
     return session->has_started && session->sent - session->taken < INPUT_AHEAD;
@@ -284,12 +298,12 @@ static int pass_on(struct session *session, struct err *err)
 {
     while (!is_done(session)) {
         struct pollfd polled[WAIT_COUNT] = {
-            [WAIT_IN] = {can_send(session) ? session->in_fd : -1,                          POLLIN,  0},
-            [WAIT_OUT] = {waiting(&session->sinks[0]) ? session->sinks[0].fd : -1,          POLLOUT, 0},
-            [WAIT_ERR] = {waiting(&session->sinks[1]) ? session->sinks[1].fd : -1,          POLLOUT, 0},
-            [WAIT_DAEMON] = {can_hear(session) ? http_client_fd(session->remote->client) : -1,
-                         POLLIN,                                                                    0},
-            [WAIT_SIGNALS] = {session->signals_fd,                                              POLLIN,  0},
+            [WAIT_IN] = {can_send(session) ? session->in_fd : -1,                         POLLIN,  0},
+            [WAIT_OUT] = {waiting(&session->sinks[0]) ? session->sinks[0].fd : -1,         POLLOUT, 0},
+            [WAIT_ERR] = {waiting(&session->sinks[1]) ? session->sinks[1].fd : -1,         POLLOUT, 0},
+            [WAIT_DAEMON] = {session->is_over ? -1 : http_client_fd(session->remote->client),
+                         POLLIN,                                                                   0},
+            [WAIT_SIGNALS] = {session->signals_fd,                                             POLLIN,  0},
         };
 
         if (poll(polled, WAIT_COUNT, -1) < 0 && errno != EINTR)
@@ -366,6 +380,13 @@ static struct json *with_output(struct session *session)
 
 /* ---- the command ---- */
 
+/* How we want to hear of it. */
+static void put_flow(struct invocation *inv, struct json *body)
+{
+    json_put_bool(&inv->mem, body, "binary", true);
+    json_put_int(&inv->mem, body, "window", (int64_t)WINDOW);
+}
+
 static void put_terminal(struct invocation *inv, struct json *body)
 {
     struct winsize size;
@@ -390,7 +411,7 @@ static struct json *run_body(struct invocation *inv, const struct sandbox_call *
     if (request->approval_wait_ms)
         json_put_int(&inv->mem, body, "approval_wait_ms", (int64_t)request->approval_wait_ms);
     if (!option_flag(inv, "--detach"))
-        json_put_bool(&inv->mem, body, "binary", true);
+        put_flow(inv, body);
     if (!inv->subject) {
         remote_put_sandbox(inv, call, sandbox);
         json_put(body, "sandbox", sandbox);
