@@ -375,6 +375,137 @@ const scenarios = {
         checkRefused(await send('GET', '/api/v1/conformance/reports/..receipts'), 404);
         checkRefused(await send('POST', '/api/v1/conformance/run', { level: 'L9' }), 400);
     },
+
+    // ---- the proxy ----
+    async proxy() {
+        const upstream = process.argv[5];
+        const ask = (model, more = {}) => send('POST', '/v1/chat/completions', { model, messages: [{ role: 'user', content: 'x' }], tools: [], temperature: 0.5, ...more });
+        const text = await ask('text');
+        assert.equal(text.status, 200, text.bytes.toString());
+        assert.equal(text.json.choices[0].message.content, 'hi');
+        assert.equal(text.json.choices[0].finish_reason, 'stop');
+        assert.equal(text.json.usage.total_tokens, 3);
+        assert.equal(text.json.secret_extension, undefined);
+        checkHeaders(text, 'APPROVED');
+        assert.equal(text.governance['Tool-Calls'], '0');
+        // Our token stays here, theirs goes there, and the body is the one that was sent.
+        const last = await (await fetch(upstream + '/last')).json();
+        assert.equal(last.url, '/v1/chat/completions');
+        assert.equal(last.headers.authorization, 'Bearer upstream-secret');
+        assert.ok(!JSON.stringify(last).includes(token));
+        assert.equal(JSON.parse(last.body).temperature, 0.5);
+
+        const calls = await ask('calls');
+        checkHeaders(calls, 'DENIED');
+        assert.equal(calls.governance['Tool-Calls'], '1');
+        assert.deepEqual(calls.json.choices[0].message.tool_calls, [{ id: 'c1', type: 'function', function: { name: 'search', arguments: '{"q":"x"}' } }]);
+        assert.equal(calls.json.choices[0].finish_reason, 'tool_calls');
+        assert.match(calls.json.choices[0].message.content, /delete_all was removed/);
+        assert.equal((await receipt(calls.governance['Receipt-ID'])).tool, 'delete_all');
+
+        const nothingLeft = (choice) => {
+            assert.equal(choice.finish_reason, 'stop');
+            assert.equal(choice.message.tool_calls, undefined);
+            assert.equal(choice.message.function_call, undefined);
+            assert.match(JSON.stringify(choice.message.content), /Denied by policy/);
+        };
+        for (const model of ['denied', 'legacy', 'parts', 'no-json-arguments', 'twice-named', 'inner-command']) {
+            const answer = await ask(model);
+            assert.equal(answer.status, 200, `${model}: ${answer.bytes}`);
+            assert.equal(answer.governance.Status, 'DENIED');
+            nothingLeft(answer.json.choices[0]);
+            assert.ok(!answer.bytes.includes('"arguments"'), model);
+        }
+        const several = await ask('several');
+        assert.equal(several.json.choices[0].message.tool_calls.length, 1);
+        nothingLeft(several.json.choices[1]);
+        assert.equal((await ask('legacy-good')).json.choices[0].message.function_call.name, 'search');
+        const extension = await ask('extension');
+        assert.deepEqual(Object.keys(extension.json.choices[0].message), ['role', 'content']);
+
+        for (const model of ['odd-part', 'odd-kind', 'odd-calls', 'no-choices', 'no-message', 'other-type', 'zipped', 'not-json', 'closes', 'short', 'large', 'status-401']) {
+            const answer = await ask(model);
+            checkRefused(answer, 502, 'UPSTREAM_FAILED');
+            assert.ok(!answer.bytes.includes('upstream-secret'));
+        }
+        const busy = await ask('status-429');
+        checkRefused(busy, 429, 'UPSTREAM_FAILED');
+        assert.match(busy.json.error.message, /slow down/);
+        checkRefused(await ask('forbidden-model'), 403, 'DENY_POLICY_VIOLATION');
+        checkRefused(await ask('text', { stream: 'yes' }), 400);
+    },
+
+    async proxyStream() {
+        const upstream = process.argv[5];
+        const ask = async (model) => {
+            const answer = await send('POST', '/v1/chat/completions', { model, stream: true, messages: [] });
+            const events = answer.bytes.toString().split('\n\n').filter(Boolean).map((event) => event.replace(/^data: /, ''));
+            const done = events.at(-1) === '[DONE]';
+            const chunks = events.filter((event) => event !== '[DONE]').map((event) => JSON.parse(event));
+            const seen = {};
+            for (const one of chunks)
+                for (const { index, delta, finish_reason } of one.choices ?? []) {
+                    const choice = (seen[index] ??= { content: '', calls: [], finish: null });
+                    choice.content += delta.content ?? '';
+                    for (const call of delta.tool_calls ?? []) {
+                        const at = (choice.calls[call.index] ??= { id: '', name: '', arguments: '' });
+                        at.id += call.id ?? '';
+                        at.name += call.function.name ?? '';
+                        at.arguments += call.function.arguments ?? '';
+                    }
+                    if (delta.function_call) choice.function = delta.function_call;
+                    choice.finish = finish_reason ?? choice.finish;
+                }
+            return { answer, seen, done, chunks, error: chunks.find((one) => one.error)?.error };
+        };
+        const searched = [{ id: 'c1', name: 'search', arguments: '{"q":"x"}' }];
+        const text = await ask('text');
+        assert.equal(text.answer.status, 200);
+        assert.match(text.answer.type, /^text\/event-stream/);
+        assert.equal(text.answer.governance.Status, 'APPROVED');
+        assert.ok(text.answer.governance['Receipt-ID']);
+        assert.deepEqual(text.seen[0], { content: 'hi', calls: [], finish: 'stop' });
+        assert.ok(text.done);
+
+        const checkCalls = (got, what) => {
+            assert.ok(got.done, what);
+            assert.deepEqual(got.seen[0].calls, searched, what);
+            assert.equal(got.seen[0].finish, 'tool_calls', what);
+            assert.match(got.seen[0].content, /delete_all was removed/, what);
+        };
+        checkCalls(await ask('calls'), 'calls');
+        const crlf = await ask('crlf');
+        assert.deepEqual(crlf.seen[0].calls, searched);
+        assert.equal((await ask('comments')).seen[0].content, 'x');
+        const denied = await ask('denied');
+        assert.deepEqual(denied.seen[0].calls, []);
+        assert.equal(denied.seen[0].finish, 'stop');
+        assert.match(denied.seen[0].content, /^so Denied by policy/);
+        const legacy = await ask('legacy');
+        assert.equal(legacy.seen[0].function, undefined);
+        assert.equal(legacy.seen[0].finish, 'stop');
+        const several = await ask('several');
+        assert.deepEqual(several.seen[0].calls, searched);
+        assert.deepEqual(several.seen[1].calls, []);
+        assert.equal(several.seen[1].finish, 'stop');
+        assert.equal((await ask('usage')).chunks.at(-1).usage.total_tokens, 3);
+        assert.ok(!(await ask('extension')).answer.bytes.includes('delete_all'));
+
+        // Wherever the bytes are cut.
+        const { calls: length } = await (await fetch(upstream + '/lengths')).json();
+        for (let at = 1; at < length; at += 1 + Math.floor(length / 150)) checkCalls(await ask(`calls@${at}`), `cut at ${at}`);
+
+        for (const model of ['same-place', 'other-name', 'no-place', 'far-place', 'no-finish', 'cut-off', 'after-finish', 'no-json', 'odd-text', 'a-message', 'failure', 'long-line', 'endless-calls', 'endless-text']) {
+            const got = await ask(model);
+            assert.ok(!got.done, model);
+            assert.equal(got.error?.reason_code, 'UPSTREAM_FAILED', model);
+            for (const choice of Object.values(got.seen)) assert.deepEqual(choice.calls, [], model);
+            assert.ok(!got.answer.bytes.includes('"arguments"'), model);
+        }
+        const late = await ask('after-done');
+        assert.ok(late.error && !late.answer.bytes.includes('"arguments"'));
+        checkRefused(await send('POST', '/v1/chat/completions', { model: 'other-type', stream: true, messages: [] }), 502, 'UPSTREAM_FAILED');
+    },
 };
 
 if (scenarios[scenario]) await scenarios[scenario]();

@@ -15,9 +15,20 @@ setup() {
 
 teardown() {
     local status=0
+    [ -z "$UPSTREAM" ] || kill "$UPSTREAM" 2>/dev/null || true
     serve_end || status=$?
     destroy_all
     return $status
+}
+
+UPSTREAM=
+
+# A fake model on loopback, with TLS when it gets a certificate and a key; its address is in $url.
+upstream() {
+    node "$BRIG_ROOT/tests/flow/helm-upstream.mjs" "$@" >upstream.port 2>upstream.err </dev/null 3>&- &
+    UPSTREAM=$!
+    eventually 10 test -s upstream.port
+    url=http://127.0.0.1:$(cat upstream.port)
 }
 
 client() {
@@ -32,6 +43,7 @@ commands:
   - deny: [rm, "**"]
     reason: nothing is removed here
   - deny: ["tool:delete_all", "**"]
+  - deny: ["tool:llm_inference", '{"model":"forbidden-model"}']
   - ask: [git, push, "**"]
 network_policies: {}
 END
@@ -95,4 +107,49 @@ END
     TOKEN=$(token --scope run)
     post /api/v1/evidence/export '{}'
     refused 403 forbidden
+}
+
+@test "calls in answers of another model are judged; what is denied is not in them" {
+    strict_policy
+    upstream
+    echo upstream-secret >key
+    chmod 600 key
+    serve --policy policy.yaml --upstream "$url/v1/" --upstream-key-file key
+    TOKEN=$(token)
+    client proxy "$url"
+    client proxyStream "$url"
+    # It is still there, and well.
+    api /v1/whoami
+    [ "$http" = 200 ]
+    run -0 brig receipts verify --json
+    json_is .integrity intact
+}
+
+@test "an upstream that is not there, not verified or not allowed" {
+    serve --upstream http://127.0.0.1:1/v1
+    TOKEN=$(token)
+    post /v1/chat/completions '{"model":"m","messages":[]}'
+    refused 502 unavailable
+    json_is .error.reason_code UPSTREAM_FAILED
+    serve_end
+    # Over TLS only whoever is the one that was named.
+    openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj /CN=upstream -addext subjectAltName=IP:127.0.0.1 -keyout tls.key -out tls.pem 2>/dev/null
+    upstream tls.pem tls.key
+    port=$(cat upstream.port)
+    for case in "tls.pem 127.0.0.1 200" "tls.pem localhost 502" "/dev/null 127.0.0.1 502"; do
+        read -r trusted host status <<<"$case"
+        SSL_CERT_FILE=$trusted SSL_CERT_DIR=/nowhere serve --upstream "https://$host:$port/v1"
+        post /v1/chat/completions '{"model":"text","messages":[]}'
+        [ "$http" = "$status" ] || { echo "$case: $output" >&2; return 1; }
+        [ "$status" = 200 ] || [[ $output == *certificate* ]]
+        serve_end
+    done
+    for url in http://example.org/v1 ftp://127.0.0.1/ https:// 'http://127.0.0.1:99999' 'https://a b/' 'http://127.0.0.1/?x'; do
+        run -64 brig serve --listen 127.0.0.1:0 --upstream "$url"
+        says "upstream"
+    done
+    echo key >key
+    chmod 644 key
+    run -64 brig serve --listen 127.0.0.1:0 --upstream http://127.0.0.1/ --upstream-key-file key
+    says "chmod 600"
 }

@@ -4,6 +4,7 @@
  *
  *     daemon --state DIR [--listen ADDR:PORT]... [--socket PATH] [--host NAME]... [--policy FILE]
  *            [--profile FILE] [--tls-cert FILE --tls-key FILE] [--runs N] [--grace MS]
+ *            [--upstream URL [--upstream-key-file FILE]]
  *
  * Sockets it was born with (socket activation) are listened on, too. It says on standard output
  * where it listens, tells systemd that it is ready, and ends when it is told to: no new requests,
@@ -19,6 +20,7 @@
 #include <sys/file.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 #include <uv.h>
@@ -38,6 +40,7 @@
 #define HOSTS_MAX 16
 #define FIRST_ACTIVATED_FD 3
 #define GRACE_MS 10000
+#define UPSTREAM_KEY_MAX 4096
 #define SOCKET_MODE 0600
 #define DESCRIPTORS_LEAST 1024
 
@@ -52,6 +55,8 @@ struct options {
     const char *profile;
     const char *cert;
     const char *key;
+    const char *upstream;
+    const char *upstream_key_file;
     unsigned runs;
     unsigned grace_ms;
 };
@@ -98,17 +103,19 @@ static int read_number(const char *text, unsigned *out, struct err *err)
 static int read_options(int argc, char **argv, struct options *out, struct err *err)
 {
     static const struct option known[] = {
-        {"state",    required_argument, NULL, 's'},
-        {"listen",   required_argument, NULL, 'l'},
-        {"socket",   required_argument, NULL, 'u'},
-        {"host",     required_argument, NULL, 'h'},
-        {"policy",   required_argument, NULL, 'p'},
-        {"profile",  required_argument, NULL, 'f'},
-        {"tls-cert", required_argument, NULL, 'c'},
-        {"tls-key",  required_argument, NULL, 'k'},
-        {"runs",     required_argument, NULL, 'r'},
-        {"grace",    required_argument, NULL, 'g'},
-        {NULL,       0,                 NULL, 0  },
+        {"state",             required_argument, NULL, 's'},
+        {"listen",            required_argument, NULL, 'l'},
+        {"socket",            required_argument, NULL, 'u'},
+        {"host",              required_argument, NULL, 'h'},
+        {"policy",            required_argument, NULL, 'p'},
+        {"profile",           required_argument, NULL, 'f'},
+        {"tls-cert",          required_argument, NULL, 'c'},
+        {"tls-key",           required_argument, NULL, 'k'},
+        {"runs",              required_argument, NULL, 'r'},
+        {"grace",             required_argument, NULL, 'g'},
+        {"upstream",          required_argument, NULL, 'U'},
+        {"upstream-key-file", required_argument, NULL, 'K'},
+        {NULL,                0,                 NULL, 0  },
     };
     int option, failed = 0;
 
@@ -145,6 +152,12 @@ static int read_options(int argc, char **argv, struct options *out, struct err *
         case 'g':
             failed = read_number(optarg, &out->grace_ms, err);
             break;
+        case 'U':
+            out->upstream = optarg;
+            break;
+        case 'K':
+            out->upstream_key_file = optarg;
+            break;
         default:
             failed = err_set(err, ERR_INVALID, "start it as \"brig serve\"");
         }
@@ -166,6 +179,32 @@ static int read_text(struct arena *mem, const char *path, size_t max, const char
     if (file_read(AT_FDCWD, path, &text, err) < 0)
         return -1;
     *out = arena_text(mem, buf_str(&text));
+    return 0;
+}
+
+/* A file with one line, which only its owner may read. */
+static int read_key(struct arena *mem, const char *path, const char **out, struct err *err)
+{
+    struct stat st;
+    const char *text = NULL;
+    struct str key;
+
+    *out = NULL;
+    if (!path)
+        return 0;
+    if (stat(path, &st) < 0)
+        return err_os(err, "%s", path);
+    if (st.st_mode & 077)
+        return err_set(err, ERR_INVALID, "%s holds a key: let only its owner read it (chmod 600)",
+                       path);
+    if (read_text(mem, path, UPSTREAM_KEY_MAX, &text, err) < 0)
+        return -1;
+    key = str_of(text);
+    while (key.n && (key.p[key.n - 1] == '\n' || key.p[key.n - 1] == '\r'))
+        key.n--;
+    if (key.n == 0 || !http_is_value(key))
+        return err_set(err, ERR_INVALID, "%s does not hold a key", path);
+    *out = arena_text(mem, key);
     return 0;
 }
 
@@ -389,10 +428,12 @@ static int serve(struct daemon *daemon, const struct options *options, struct er
                                 .runs_max = options->runs,
                                 .version = BUILD_VERSION,
                                 .build = BUILD_VERSION " " BUILD_ID};
+    struct helm_config helm = {.upstream = options->upstream};
 
     if (read_text(&mem, options->policy, POLICY_TEXT_MAX, &config.policy_text, err) < 0 ||
         read_text(&mem, options->profile, PROFILE_TEXT_MAX, &config.profile_text, err) < 0 ||
-        helm_open(&daemon->helm, err) < 0)
+        read_key(&mem, options->upstream_key_file, &helm.upstream_key, err) < 0 ||
+        helm_open(&helm, &daemon->helm, err) < 0)
         return -1;
     helm_plug(daemon->helm);
     if (api_open(&daemon->loop, &config, &daemon->api, err) < 0 ||

@@ -148,6 +148,9 @@ static const struct cli_option serve_options[] = {
     {"--runs", "N", VALUE_COUNT, .help = "commands at once (default: 1024); others wait"},
     {"--grace", "DUR", VALUE_DURATION,
      .help = "how long requests may go on when it is told to stop (default: 10s)"},
+    {"--upstream", "URL", VALUE_TEXT,
+     .help = "where other models than helm-governance are; https, or http on this machine"},
+    {"--upstream-key-file", "FILE", VALUE_TEXT, .help = "the key the upstream wants to see"},
     OPTIONS_END,
 };
 

@@ -89,6 +89,8 @@ int run_serve(struct invocation *inv)
     add(&vector, "--profile", option_text(inv, "--profile"));
     add(&vector, "--tls-cert", option_text(inv, "--tls-cert"));
     add(&vector, "--tls-key", option_text(inv, "--tls-key"));
+    add(&vector, "--upstream", option_text(inv, "--upstream"));
+    add(&vector, "--upstream-key-file", option_text(inv, "--upstream-key-file"));
     add_number(inv, &vector, "--runs");
     add_number(inv, &vector, "--grace");
     (void)become((char *const *)(uintptr_t)vector.words, &err);

@@ -76,21 +76,28 @@ static const char *status_word(const struct run *run)
     return run->verdict.kind == VERDICT_ALLOW ? "APPROVED" : "DENIED";
 }
 
-void helm_headers(struct call *call, const struct run *run, size_t tool_calls)
+void helm_headers_begun(struct call *call, const struct run *run)
 {
     const struct receipt_ref *receipt = run->closing.id[0] ? &run->closing : &run->intent;
-    char hash[HASH_TEXT_BYTES], number[32];
+    char number[32];
 
-    hash_text_of(buf_str(&call->answer), hash);
     call_header(call, "x-helm-receipt-id", receipt->id);
     call_header(call, HELM_STATUS, status_word(run));
-    call_header(call, "x-helm-output-hash", hash);
     (void)snprintf(number, sizeof number, "%llu", (unsigned long long)receipt->lamport_clock);
     call_header(call, "x-helm-lamport-clock", number);
     call_header(call, "x-helm-reason-code", helm_verdict_reason(&run->verdict));
     call_header(call, "x-helm-decision-id", run->decision_id);
     call_header(call, "x-helm-proofgraph-node", receipt->hash);
     call_header(call, "x-helm-signature", receipt->signature);
+}
+
+void helm_headers(struct call *call, const struct run *run, size_t tool_calls)
+{
+    char hash[HASH_TEXT_BYTES], number[32];
+
+    helm_headers_begun(call, run);
+    hash_text_of(buf_str(&call->answer), hash);
+    call_header(call, "x-helm-output-hash", hash);
     (void)snprintf(number, sizeof number, "%zu", tool_calls);
     call_header(call, "x-helm-tool-calls", number);
 }

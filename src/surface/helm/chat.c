@@ -255,9 +255,7 @@ static int complete(struct call *call, const void *body, const void *query, stru
     }
     if (str_is(model, HELM_MODEL))
         return govern_it(call, json, err);
-    (void)err_set(&why, ERR_UNAVAILABLE,
-                  "no upstream is configured for other models: start with --upstream URL");
-    return helm_fail(call, 503, &why, reason_code(REASON_UPSTREAM_MISSING), NULL, err);
+    return proxy_complete(call, json, model, err);
 }
 
 /* clang-format off */

@@ -16,8 +16,14 @@
 
 struct pending;
 
+struct http_origin;
+struct ssl_ctx_st;
+
 struct helm {
     struct pending *pending;
+    struct http_origin *upstream; /* NULL: none */
+    struct ssl_ctx_st *tls;       /* NULL: it is plain */
+    char *upstream_key;           /* "Bearer …", or NULL */
 };
 
 extern const struct route helm_routes_chat[];
@@ -37,6 +43,8 @@ const char *helm_verdict_reason(const struct verdict *verdict);
 /* X-Helm-*, of a question that was judged; the output hash is over the body, so the answer must be
  * there. */
 void helm_headers(struct call *call, const struct run *run, size_t tool_calls);
+/* The same without what only the end of an answer tells. */
+void helm_headers_begun(struct call *call, const struct run *run);
 /* The error envelope, with a word of HELM's registry; run: whose receipt it has, or NULL. */
 int helm_fail(struct call *call, int status, const struct err *err, const char *reason,
               const struct run *run, struct err *out) MUST_CHECK;
@@ -51,6 +59,10 @@ const char *helm_sentence(const struct verdict *verdict);
 
 /* proof.c: a receipt of ours with the twelve members of theirs. */
 struct json *helm_receipt(struct arena *mem, const struct json *receipt);
+
+/* proxy.c: another model, asked at the upstream. */
+int proxy_complete(struct call *call, const struct json *body, struct str model,
+                   struct err *err) MUST_CHECK;
 
 /* ---- intent.c: what is to be judged ---- */
 

@@ -8,7 +8,12 @@
 
 struct helm;
 
-int helm_open(struct helm **out, struct err *err) MUST_CHECK;
+struct helm_config {
+    const char *upstream;     /* where other models are: "https://host/v1"; NULL: nowhere */
+    const char *upstream_key; /* what it wants to see, or NULL */
+};
+
+int helm_open(const struct helm_config *config, struct helm **out, struct err *err) MUST_CHECK;
 /* After the last call has ended. */
 void helm_free(struct helm *helm);
 AUTO_TYPE(helm)
