@@ -86,6 +86,13 @@ void govern_seek_word(struct govern *govern, struct run *run)
 
     if (run->verdict.kind != VERDICT_ASK)
         return;
+    /* It follows from a question that a person said yes to. */
+    if (run->approval.by) {
+        run->verdict.kind = VERDICT_ALLOW;
+        run->verdict.reason = REASON_APPROVAL_CONFIRMED;
+        run->verdict.text = arena_printf(&run->mem, "confirmed by %s", run->approval.by);
+        return;
+    }
     approvals = approvals_of(govern, &err);
     if (!approvals || ask_and_wait(approvals, run, &approval, &err) < 0) {
         run->verdict.kind = VERDICT_DENY;

@@ -50,6 +50,7 @@ int govern_ask(struct govern *govern, const struct request *request, struct run 
     decide(govern, run);
     decide_inner(govern, request->inner, run);
     (void)govern_is_frozen(govern, run); /* then that is the verdict */
+    govern_seek_word(govern, run);
     return record(govern, run, err);
 }
 

@@ -376,6 +376,56 @@ const scenarios = {
         checkRefused(await send('POST', '/api/v1/conformance/run', { level: 'L9' }), 400);
     },
 
+    // ---- a person's word ----
+    async approve() {
+        const { createPrivateKey, createPublicKey, sign } = await import('node:crypto');
+        const pem = (await import('node:fs')).readFileSync(process.argv[5]);
+        const secret = createPrivateKey(pem);
+        const publicKey = createPublicKey(secret).export({ type: 'spki', format: 'der' }).subarray(-32);
+        const approve = async (waits, change = {}) => {
+            const preimage = createHash('sha256').update(`brig/approval/1\0confirm\0${waits.approval_id}\0${waits.intent_hash}`).digest();
+            return send('POST', '/api/v1/kernel/approve', { intent_hash: waits.intent_hash, signature_b64: sign(null, preimage, secret).toString('base64'), public_key_b64: publicKey.toString('base64'), challenge_response: null, ...change });
+        };
+        const push = () => toolIntent('shell', { command: ['git', 'push'] });
+        const first = await push();
+        assert.equal(first.governance['Reason-Code'], 'DENY_APPROVAL_REQUIRED');
+        const waits = first.json.helm;
+        assert.match(waits.intent_hash, /^sha256:/);
+        // The wrong signature, a key nobody knows, something else, nonsense.
+        const wrong = await approve(waits, { signature_b64: Buffer.alloc(64, 1).toString('base64') });
+        checkRefused(wrong, 403);
+        assert.equal((await receipt(wrong.governance['Receipt-ID'])).kind, 'denial');
+        checkRefused(await approve(waits, { public_key_b64: Buffer.alloc(32, 7).toString('base64') }), 403);
+        checkRefused(await approve(waits, { intent_hash: sha256('other') }), 404);
+        checkRefused(await approve(waits, { signature_b64: 'AA==' }), 400);
+        checkRefused(await approve(waits, { intent_hash: 'x' }), 400);
+        assert.ok(!isAllowed(await push()));
+        const word = await approve(waits);
+        assert.equal(word.status, 200, word.bytes.toString());
+        assert.equal(Object.keys(word.json).length, 12);
+        assert.equal(word.json.status, 'APPROVED');
+        assert.match(word.json.principal, /^custodian:/);
+        assert.ok(isAllowed(await push())); // exactly this, once
+        assert.ok(!isAllowed(await push()));
+
+        // A command: the word given to the question holds for the run that follows from it.
+        const id = await create();
+        const asked = await execIntent(id, ['git', 'push', '--dry-run']);
+        assert.equal(asked.governance.Status, 'DENIED');
+        checkRefused(await execute(id, 'git push --dry-run'), 403);
+        assert.equal((await approve(asked.json.helm)).status, 200);
+        assert.ok(isAllowed(await execIntent(id, ['git', 'push', '--dry-run'])));
+        const ran = await execute(id, 'git push --dry-run');
+        assert.equal(ran.status, 200, ran.bytes.toString());
+        checkRefused(await execute(id, 'git push --dry-run'), 403);
+        await send('DELETE', `/sandbox/${id}`);
+    },
+
+    async nobodyApproves() {
+        const { helm } = (await toolIntent('shell', { command: ['git', 'push'] })).json;
+        checkRefused(await send('POST', '/api/v1/kernel/approve', { intent_hash: helm.intent_hash, signature_b64: Buffer.alloc(64).toString('base64'), public_key_b64: Buffer.alloc(32).toString('base64') }), 403);
+    },
+
     // ---- the proxy ----
     async proxy() {
         const upstream = process.argv[5];

@@ -153,3 +153,17 @@ END
     run -64 brig serve --listen 127.0.0.1:0 --upstream http://127.0.0.1/ --upstream-key-file key
     says "chmod 600"
 }
+
+@test "a custodian's signed word lets exactly what was asked happen, once" {
+    strict_policy
+    openssl genpkey -algorithm ed25519 -out custodian.pem
+    serve --policy policy.yaml
+    TOKEN=$(token)
+    client nobodyApproves
+    serve_end
+    brig approvals enroll carol --public-key "$(openssl pkey -in custodian.pem -pubout -outform DER | tail -c 32 | od -An -tx1 | tr -d ' \n')"
+    serve --policy policy.yaml
+    client approve custodian.pem
+    run -0 brig receipts verify --json
+    json_is .integrity intact
+}

@@ -85,7 +85,7 @@ int approval_digest(const struct run *run, char out[MODEL_HASH_BYTES], struct er
     struct hasher hasher;
     struct hash hash;
 
-    if (!run->planned.preimage_hash[0])
+    if (!run->planned.preimage_hash[0] && !action_is_question(run->action.kind))
         return err_set(err, ERR_INTERNAL, "nothing was planned that could be confirmed");
     put_if(&mem, json, "action", action_name(run->action.kind));
     json_put_bool(&mem, json, "detach", run->action.detach);

@@ -85,11 +85,21 @@ static int answer_denied(struct call *call, const struct run *run, struct err *e
     struct arena *mem = &call->mem;
     struct json *message = json_object(mem);
 
+    struct json *answer;
+
     json_put_text(mem, message, "role", "assistant");
     json_put_bytes(mem, message, "content",
                    str_of(arena_printf(mem, REFUSAL_TEXT "%s (%s)", helm_sentence(&run->verdict),
                                        reason_code(run->verdict.reason))));
-    if (call_answer(call, 200, completion(call, run, "stop", message), err) < 0)
+    answer = completion(call, run, "stop", message);
+    if (run->approval.id) {
+        struct json *waits = json_object(mem);
+
+        json_put_text(mem, waits, "approval_id", run->approval.id);
+        json_put_text(mem, waits, "intent_hash", run->approval.digest);
+        json_put(answer, "helm", waits);
+    }
+    if (call_answer(call, 200, answer, err) < 0)
         return -1;
     helm_headers(call, run, 0);
     return 0;
@@ -170,15 +180,18 @@ static void fill_request(struct call *call, const struct intent *intent, const c
 }
 
 /* What was approved for a sandbox of ours is what may run there, once. */
-static int remember(struct call *call, const struct intent *intent, const char *sandbox,
-                    struct err *err)
+static int remember(struct call *call, const struct intent *intent, const struct run *run,
+                    const char *sandbox, struct err *err)
 {
     struct helm *helm = route_owner(call->route);
     const struct pending_owner owner = {call->caller.tenant, call->caller.principal, sandbox};
     const struct pending_command command = {.argv = intent->command,
                                             .env = intent->env,
                                             .cwd = intent->cwd,
-                                            .timeout_s = intent->timeout_s};
+                                            .timeout_s = intent->timeout_s,
+                                            .approval_id = run->approval.id,
+                                            .approval_digest = run->approval.digest,
+                                            .approved_by = run->approval.by};
 
     return pending_add(helm->pending, &owner, &command, err);
 }
@@ -190,7 +203,7 @@ static int answer_run(struct call *call, const struct intent *intent, const stru
 
     if (run->verdict.kind != VERDICT_ALLOW)
         return answer_denied(call, run, err);
-    if (request->sandbox && remember(call, intent, request->sandbox, &why) < 0)
+    if (request->sandbox && remember(call, intent, run, request->sandbox, &why) < 0)
         return helm_refuse(call, request, why.code == ERR_LIMIT ? 429 : 403,
                            why.code == ERR_LIMIT ? REASON_NOT_APPROVED : REASON_APPROVAL_AMBIGUOUS,
                            &why, err);

@@ -26,6 +26,7 @@ struct helm {
     char *upstream_key;           /* "Bearer …", or NULL */
 };
 
+extern const struct route helm_routes_approve[];
 extern const struct route helm_routes_chat[];
 extern const struct route helm_routes_conformance[];
 extern const struct route helm_routes_evidence[];
@@ -100,6 +101,10 @@ struct pending_command {
     struct words env;   /* "K=V", any order */
     const char *cwd;    /* NULL: the sandbox's own */
     uint64_t timeout_s; /* 0: not said */
+    /* The person's word it has, if it needed one; else NULL. */
+    const char *approval_id;
+    const char *approval_digest;
+    const char *approved_by;
 };
 
 struct pending *pending_new(void);

@@ -45,8 +45,8 @@ void helm_free(struct helm *helm)
 void helm_plug(struct helm *helm)
 {
     static const struct route *const tables[] = {
-        helm_routes_chat,        helm_routes_sandbox,  helm_routes_tools,
-        helm_routes_conformance, helm_routes_evidence, helm_routes_proof,
+        helm_routes_chat,     helm_routes_sandbox, helm_routes_tools,   helm_routes_conformance,
+        helm_routes_evidence, helm_routes_proof,   helm_routes_approve,
     };
 
     for (size_t i = 0; i < COUNT(tables); i++)

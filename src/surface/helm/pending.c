@@ -95,14 +95,22 @@ static struct words copy_words(struct arena *mem, struct words words)
     return (struct words){copy, words.n};
 }
 
+static const char *copy_or_null(struct arena *mem, const char *text)
+{
+    return text ? arena_text(mem, str_of(text)) : NULL;
+}
+
 static void copy_command(struct arena *mem, const struct pending_command *from,
                          struct pending_command *out)
 {
     *out = (struct pending_command){
         .argv = copy_words(mem, from->argv),
         .env = copy_words(mem, from->env),
-        .cwd = from->cwd ? arena_text(mem, str_of(from->cwd)) : NULL,
+        .cwd = copy_or_null(mem, from->cwd),
         .timeout_s = from->timeout_s,
+        .approval_id = copy_or_null(mem, from->approval_id),
+        .approval_digest = copy_or_null(mem, from->approval_digest),
+        .approved_by = copy_or_null(mem, from->approved_by),
     };
 }
 

@@ -160,7 +160,7 @@ static uint64_t wall_ms(struct call *call, const char *made, uint64_t asked_s)
 }
 
 static int run_it(struct call *call, struct govern *govern, const struct request *request,
-                  struct err *err)
+                  const struct pending_command *approved, struct err *err)
 {
     const struct streams streams = {.in_fd = -1, .out_fd = -1, .err_fd = -1, .keep = true};
     struct run run;
@@ -168,6 +168,9 @@ static int run_it(struct call *call, struct govern *govern, const struct request
 
     run_init(&run);
     (void)snprintf(run.session_id, sizeof run.session_id, "%s", request->sandbox);
+    run.approval.id = approved->approval_id;
+    run.approval.digest = approved->approval_digest;
+    run.approval.by = approved->approved_by;
     failed =
         govern_exec(govern, request, &streams, &run, err) < 0 || answer_run(call, &run, err) < 0;
     run_done(&run);
@@ -208,7 +211,7 @@ static int execute(struct call *call, const void *body, const void *query, struc
     request.env = approved.env;
     request.workdir = approved.cwd;
     request.limits[LIMIT_WALL] = wall_ms(call, made, wanted->timeout);
-    failed = run_it(call, lent.govern, &request, err);
+    failed = run_it(call, lent.govern, &request, &approved, err);
     call_release(call, &lent);
     return failed;
 }
