@@ -250,7 +250,8 @@ static int begin_tls(struct http_upstream *client, struct err *err)
         return err_set(err, ERR_INTERNAL, "OpenSSL has no connection");
     if (is_address ? X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(client->ssl), host) != 1
                    : (SSL_set1_host(client->ssl, host) != 1 ||
-                      SSL_set_tlsext_host_name(client->ssl, host) != 1))
+                      SSL_ctrl(client->ssl, SSL_CTRL_SET_TLSEXT_HOSTNAME, TLSEXT_NAMETYPE_host_name,
+                               (void *)(uintptr_t)host) != 1))
         return err_set(err, ERR_INVALID, "the name of the upstream cannot be verified");
     while ((answer = SSL_connect(client->ssl)) != 1)
         if (settle_tls(client, answer, err) < 0)
