@@ -62,8 +62,9 @@ int deed_begin(struct deed *deed, struct govern *govern, const struct request *r
 int deed_end(struct deed *deed, enum reason failure, struct err *err) MUST_CHECK;
 /* Steps 2 and 3: the verdict, and the plan if it is ALLOW. */
 void govern_judge(struct govern *govern, struct run *run);
-/* A planned run, or a question, whose verdict is ASK gets a person's word, or is refused. A run that
- * has one already (run->approval.by, set by whoever holds the answer to its question) keeps it. */
+/* A planned run, or a question, whose verdict is ASK gets a person's word, or is refused. A run
+ * that has one already (run->approval.by, set by whoever holds the answer to its question) keeps
+ * it. */
 void govern_seek_word(struct govern *govern, struct run *run);
 /* Step 5: any difference between the parked sandbox and its plan is a denial. */
 void govern_compare(struct govern *govern, struct run *run);

@@ -350,6 +350,9 @@ const scenarios = {
         assert.equal(forged.checks.signatures, 'FAIL');
         assert.equal(forged.checks.causal_chain, 'PASS');
         assert.match(forged.errors[0], /^signatures: line \d+/);
+        // A file that is named twice is not named by the other.
+        const twice = await check(gzipSync(Buffer.from(tar.toString('latin1').replace('"path":"07_ATTESTATIONS/receipts.pub"', '"path":"02_PROOFGRAPH/receipts.jsonl"'), 'latin1')));
+        assert.equal(twice.verdict, 'FAIL');
         for (const bytes of [Buffer.from('no'), gzipSync(Buffer.from('no')), bundle.subarray(0, bundle.length - 9), gzipSync(tar.subarray(0, 2048))]) assert.equal((await check(bytes)).verdict, 'FAIL');
         // Other ways in: a multipart body that calls itself JSON, and base64.
         const boundary = 'xyz';
@@ -476,6 +479,7 @@ const scenarios = {
         for (const model of ['odd-part', 'odd-kind', 'odd-calls', 'no-choices', 'no-message', 'other-type', 'zipped', 'not-json', 'closes', 'short', 'large', 'status-401']) {
             const answer = await ask(model);
             checkRefused(answer, 502, 'UPSTREAM_FAILED');
+            assert.ok(!answer.bytes.includes('bad key'));
             assert.ok(!answer.bytes.includes('upstream-secret'));
         }
         const busy = await ask('status-429');

@@ -27,6 +27,7 @@ struct judge {
     const struct record_bundle_check *check;
     struct record_bundle_report *report;
     struct tar_file files[FILES_MAX];
+    bool is_named[FILES_MAX]; /* by the index */
     size_t file_n;
     const char *name; /* of the session, or BUNDLE_ALL */
     struct ids intents;
@@ -133,7 +134,12 @@ static bool read_files(struct judge *j, struct str tar)
 
 /* ---- the index ---- */
 
-static void check_entry(struct judge *j, const struct json *entry, size_t *known)
+static const char *path_text(struct judge *j, struct str path)
+{
+    return arena_text(&j->report->mem, path);
+}
+
+static void check_entry(struct judge *j, const struct json *entry)
 {
     struct str path, stated;
     struct hash hash;
@@ -149,15 +155,18 @@ static void check_entry(struct judge *j, const struct json *entry, size_t *known
     }
     file = find_file(j, path);
     if (!file) {
-        complain(j, PART_CHAIN, "index: \"%.100s\" is missing", arena_text(&j->report->mem, path));
+        complain(j, PART_CHAIN, "index: \"%.100s\" is missing", path_text(j, path));
         return;
     }
-    ++*known;
+    if (j->is_named[file - j->files]) {
+        complain(j, PART_CHAIN, "index: \"%.100s\" is named twice", path_text(j, path));
+        return;
+    }
+    j->is_named[file - j->files] = true;
     hash_of(file->content, &hash);
     hex_encode(hash.b, sizeof hash.b, hex);
     if (size != (int64_t)file->content.n || !str_is(stated, hex))
-        complain(j, PART_CHAIN, "index: \"%.100s\" is not what it was",
-                 arena_text(&j->report->mem, path));
+        complain(j, PART_CHAIN, "index: \"%.100s\" is not what it was", path_text(j, path));
 }
 
 static bool check_index(struct judge *j)
@@ -167,7 +176,6 @@ static bool check_index(struct judge *j)
     struct mark where;
     struct str text;
     struct err err;
-    size_t known = 1;
 
     if (!file || json_parse(&j->report->mem, file->content, &index, &where, &err) < 0) {
         complain(j, PART_CHAIN, "structure: there is no " BUNDLE_INDEX);
@@ -176,14 +184,16 @@ static bool check_index(struct judge *j)
     entries = json_get(index, "entries");
     if (!json_is_text(json_get(index, "format_version"), &text) || !str_is(text, BUNDLE_FORMAT) ||
         !json_is_text(json_get(index, "run_id"), &text) || !entries ||
-        entries->kind != JSON_ARRAY) {
+        entries->kind != JSON_ARRAY || entries->n > FILES_MAX) {
         complain(j, PART_CHAIN, "index: not one of format " BUNDLE_FORMAT);
         return false;
     }
     j->name = arena_text(&j->report->mem, text);
-    json_each(entry, entries) check_entry(j, entry, &known);
-    if (known != j->file_n)
-        complain(j, PART_CHAIN, "index: there are files it does not name");
+    j->is_named[file - j->files] = true;
+    json_each(entry, entries) check_entry(j, entry);
+    for (size_t i = 0; i < j->file_n; i++)
+        if (!j->is_named[i])
+            complain(j, PART_CHAIN, "index: there is a file it does not name");
     return true;
 }
 

@@ -52,6 +52,8 @@ static int parse_host(struct str authority, struct http_origin *out, struct err 
     struct str host = authority, port;
     uint64_t number = 0;
 
+    if (is_six && !memchr(authority.p, ']', authority.n))
+        return err_set(err, ERR_INVALID, "the address of the upstream is malformed");
     if (is_six) {
         host = (struct str){authority.p + 1, authority.n - 1};
         port = host;

@@ -19,7 +19,7 @@
 #include "lib/json/json.h"
 
 #define BUNDLE_BODY_MAX (64 * MIB)
-#define BUNDLE_PLAIN_MAX (1 * GIB)
+#define BUNDLE_PLAIN_MAX (512 * MIB)
 #define BOUNDARY_LINE_MAX 128
 
 /* ---- files without a name, seen as bytes ---- */

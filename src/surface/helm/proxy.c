@@ -206,7 +206,9 @@ static int pass_failure(struct proxy *proxy, struct http_upstream *client,
     struct err why;
     int status = head->status;
 
-    if (has_type(head, "application/json") && read_whole(client, &text, &why) == 0 &&
+    /* What it says about its key, or about itself, is for nobody here. */
+    if (status_for(status) == status && has_type(head, "application/json") &&
+        read_whole(client, &text, &why) == 0 &&
         json_parse(&proxy->call->mem, buf_str(&text), &answer, &where, &why) == 0)
         (void)json_is_text(json_at(answer, "/error/message"), &message);
     (void)err_set(&why, status_for(status) == 429 ? ERR_LIMIT : ERR_INVALID,
