@@ -514,6 +514,105 @@ describe("the stop button", () => {
   });
 });
 
+describe("approvals", () => {
+  test("a person's word lets exactly that happen, once", async () => {
+    const { token } = await strict.tokens.create({ scopes: ["read", "approve"], principal: "a-person" });
+    const person = new Brig({ baseUrl: TEST_URL, token });
+    const asked = await strict.run(["git", "push"]).catch((error) => error);
+    assert.ok(asked instanceof sdk.DeniedError);
+    assert.equal(asked.reason_code, "POLICY_ASK");
+    const { approval_id } = asked.details;
+    assert.ok((await person.approvals.list()).some((each) => each.approval_id === approval_id));
+    assert.equal((await strict.approvals.show(approval_id)).state, "pending");
+    await assert.rejects(strict.approvals.confirm(approval_id), sdk.ForbiddenError); // not by whoever asked
+    const waiting = strict.run(["git", "push", "--tags"], { approval_wait_ms: 30_000 });
+    await until(async () => (await person.approvals.list()).length > 1);
+    const other = (await person.approvals.list()).find((each) => each.approval_id !== approval_id);
+    assert.equal((await person.approvals.confirm(other.approval_id, { comment: "go" })).state, "confirmed");
+    assert.equal((await waiting).verdict, "ALLOW");
+    assert.equal((await person.approvals.reject(approval_id)).state, "rejected");
+    await assert.rejects(strict.run(["git", "push"]), sdk.DeniedError);
+  });
+});
+
+describe("policies", () => {
+  test("they are read strictly and asked, without effect", async () => {
+    assert.ok((await strict.policies.show()).policy_hash);
+    assert.equal((await strict.policies.explain(["rm", "x"])).rule, "no-rm");
+    const other = "version: 1\ndefault: allow\nnetwork_policies: {}\n";
+    assert.equal((await strict.policies.explain(["rm", "x"], { policy: other })).verdict, "ALLOW");
+    assert.equal((await strict.policies.check("version: 1\nnonsense: 2\n")).error.line, 2);
+  });
+});
+
+describe("ports", () => {
+  test("a server inside has an address for a browser", async () => {
+    await withSandbox(brig, async (sandbox) => {
+      await sandbox.files.write("/sandbox/tmp/serve", `
+        use IO::Socket::INET;
+        $| = 1;
+        my $server = IO::Socket::INET->new(LocalAddr => "127.0.0.1", LocalPort => 3000, Listen => 5) or die;
+        print "up";
+        while (my $client = $server->accept) {
+            my $asked = <$client>;
+            print $client "HTTP/1.1 200 OK\\r\\nContent-Length: 6\\r\\nConnection: close\\r\\n\\r\\ninside";
+            close $client;
+        }`);
+      const job = await sandbox.detach(["perl", "/sandbox/tmp/serve"]);
+      for await (const event of job.follow()) if (event.event === "stdout") break;
+      const preview = await sandbox.preview(3000, 60_000);
+      assert.equal(await (await fetch(TEST_URL + preview.path)).text(), "inside");
+      assert.equal((await brig.receipts.show(preview.receipt_id)).kind, "outcome");
+      await job.send("SIGKILL");
+    });
+  });
+});
+
+describe("images and the machine", () => {
+  test("images are listed, the machine is looked at", async () => {
+    assert.deepEqual(await brig.images.list(), []);
+    await assert.rejects(brig.images.show("nothing:here"), sdk.NotFoundError);
+    assert.ok(Object.keys(await brig.doctor()).length > 0);
+  });
+});
+
+describe("much input", () => {
+  test("goes through a WebSocket at the command's pace, and orders still arrive", async () => {
+    await withSandbox(brig, async (sandbox) => {
+      const count = await sandbox.open(["wc", "-c"]);
+      const writing = (async () => {
+        for (let i = 0; i < 40; i++) await count.write(new Uint8Array(100_000));
+        count.end();
+      })();
+      let text = "";
+      for await (const event of count) if (event.event === "stdout") text += event.text;
+      await writing;
+      assert.equal(text.trim(), "4000000");
+      const deaf = await sandbox.open(["sleep", "300"]);
+      const stuck = deaf.write(new Uint8Array(3_000_000));
+      setTimeout(() => deaf.signal("SIGKILL"), 200);
+      assert.equal((await deaf.wait()).signal, 9);
+      await stuck;
+    });
+  });
+});
+
+describe("the environment", () => {
+  test("says where the daemon is, and its token goes nowhere else", async (t) => {
+    const set = (name, value) => {
+      const before = process.env[name];
+      process.env[name] = value;
+      t.after(() => (before === undefined ? delete process.env[name] : (process.env[name] = before)));
+    };
+    set("BRIG_SOCKET", TEST_SOCKET);
+    assert.match((await new Brig().whoami()).principal, /^uid:/);
+    set("BRIG_URL", TEST_URL);
+    set("BRIG_TOKEN", TEST_TOKEN);
+    assert.match((await new Brig().whoami()).principal, /^token:/);
+    await assert.rejects(new Brig({ baseUrl: TEST_URL }).whoami(), sdk.UnauthenticatedError);
+  });
+});
+
 describe("tokens", () => {
   test("they are made, listed and revoked", async () => {
     const made = await brig.tokens.create({ scopes: ["read"], principal: "ci", expires_in_s: 600 });

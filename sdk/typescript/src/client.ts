@@ -2,16 +2,15 @@
 
 import { ConnectionError, TimeoutError } from "./errors.js";
 import type { Execution } from "./events.js";
+import { Images } from "./images.js";
+import { Approvals, Freeze, Policies, Tokens } from "./people.js";
 import { Receipts } from "./receipts.js";
 import { execStream, execWhole, Sandbox, splitExec, type ExecOptions } from "./sandbox.js";
 import type {
   CreateSandbox,
-  CreateToken,
-  Frozen,
   RunResult,
   SandboxInfo,
   SandboxSpec,
-  TokenInfo,
   WhoAmI,
 } from "./types.js";
 import { Snapshots } from "./snapshots.js";
@@ -47,48 +46,8 @@ export class Sandboxes {
   }
 }
 
-export class Tokens {
-  constructor(private readonly wire: Wire) {}
-
-  /** Its words are in the answer, this once. */
-  create(spec: CreateToken, options: CreateOptions = {}): Promise<TokenInfo & { token: string }> {
-    return this.wire.json("POST", ["v1", "tokens"], { ...options, json: spec, creates: true });
-  }
-
-  async list(options: CallOptions = {}): Promise<TokenInfo[]> {
-    return (await this.wire.json<{ tokens: TokenInfo[] }>("GET", ["v1", "tokens"], options)).tokens;
-  }
-
-  revoke(id: string, options: CallOptions = {}): Promise<TokenInfo> {
-    return this.wire.json("DELETE", ["v1", "tokens", id], options);
-  }
-}
-
-/** Whom it concerns; without a tenant everybody. */
-export interface FreezeSpec {
-  tenant?: string;
-  principal?: string;
-}
-
-/** The stop button: refuses new effects, what runs goes on. */
-export class Freeze {
-  constructor(private readonly wire: Wire) {}
-
-  async list(options: CallOptions = {}): Promise<Frozen[]> {
-    return (await this.wire.json<{ frozen: Frozen[] }>("GET", ["v1", "freeze"], options)).frozen;
-  }
-
-  set(spec: FreezeSpec & { reason?: string } = {}, options: CallOptions = {}): Promise<Frozen> {
-    return this.wire.json("POST", ["v1", "freeze"], { ...options, json: spec });
-  }
-
-  /** Takes back exactly one. */
-  lift(spec: FreezeSpec = {}, options: CallOptions = {}): Promise<Frozen> {
-    return this.wire.json("DELETE", ["v1", "freeze"], { ...options, query: { ...spec } });
-  }
-}
-
-export interface RunOptions extends Pick<ExecOptions, "stdin" | "onStdout" | "onStderr" | "signal" | "idempotencyKey"> {
+export interface RunOptions
+  extends Pick<ExecOptions, "stdin" | "approval_wait_ms" | "onStdout" | "onStderr" | "signal" | "idempotencyKey"> {
   /** What its sandbox is made from. */
   sandbox?: SandboxSpec;
 }
@@ -99,6 +58,9 @@ export class Brig {
   readonly receipts: Receipts;
   readonly snapshots: Snapshots;
   readonly tokens: Tokens;
+  readonly approvals: Approvals;
+  readonly policies: Policies;
+  readonly images: Images;
   readonly freeze: Freeze;
   protected readonly wire: Wire;
 
@@ -107,6 +69,9 @@ export class Brig {
     this.sandboxes = new Sandboxes(this.wire);
     this.receipts = new Receipts(this.wire);
     this.snapshots = new Snapshots(this.wire);
+    this.approvals = new Approvals(this.wire);
+    this.policies = new Policies(this.wire);
+    this.images = new Images(this.wire);
     this.freeze = new Freeze(this.wire);
     this.tokens = new Tokens(this.wire);
   }
@@ -140,6 +105,11 @@ export class Brig {
       if (error instanceof ConnectionError || error instanceof TimeoutError) return false;
       throw error;
     }
+  }
+
+  /** What the machine offers, and what is missing. */
+  doctor(options: CallOptions = {}): Promise<Record<string, unknown>> {
+    return this.wire.json("GET", ["v1", "doctor"], { ...options, long: true });
   }
 
   /** Counters in the text format of Prometheus. */

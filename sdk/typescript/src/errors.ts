@@ -8,6 +8,8 @@
 export interface ErrorDetails {
   receipt_id?: string;
   verdict?: string;
+  /** What waits for a person's word; see brig.approvals. */
+  approval_id?: string;
   [name: string]: unknown;
 }
 
@@ -80,6 +82,7 @@ const byCode: Record<string, typeof BrigError> = {
   limit: LimitError,
   timeout: TimeoutError,
   unavailable: UnavailableError,
+  keeper: UnavailableError,
   integrity: IntegrityError,
   internal: InternalError,
   os: InternalError,

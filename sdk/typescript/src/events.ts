@@ -77,8 +77,8 @@ export function resultOf<Result>(wire: Record<string, unknown>): Result {
   return wire as Result;
 }
 
-/** One event of the wire as one of ours; an error event is thrown. */
-export function eventOf<Result>(wire: WireEvent): ExecEvent<Result> {
+/** One event of the wire as one of ours; an error is thrown, what a newer daemon tells is left out. */
+export function eventOf<Result>(wire: WireEvent): ExecEvent<Result> | undefined {
   switch (wire.event) {
     case "start":
       return wire as unknown as StartEvent;
@@ -89,15 +89,17 @@ export function eventOf<Result>(wire: WireEvent): ExecEvent<Result> {
       const { event, id, ...rest } = wire;
       return { event: "exit", id, result: resultOf<Result>(rest) };
     }
-    default:
+    case "error":
       throw errorOf(statusOf(wire), wire);
+    default:
+      return undefined;
   }
 }
 
 /* An error inside a stream comes behind a 200. */
 function statusOf(wire: WireEvent): number {
   const code = (wire["error"] as { code?: string } | undefined)?.code;
-  return { invalid: 400, forbidden: 403, not_found: 404, conflict: 409, limit: 429, unavailable: 503, timeout: 504 }[code ?? ""] ?? 500;
+  return { invalid: 400, forbidden: 403, not_found: 404, conflict: 409, limit: 429, unavailable: 503, keeper: 503, timeout: 504, frozen: 403 }[code ?? ""] ?? 500;
 }
 
 export function parseEvent(text: string): WireEvent {
@@ -108,6 +110,10 @@ export function parseEvent(text: string): WireEvent {
   }
 }
 
+function known<Event>(event: Event | undefined): Event[] {
+  return event === undefined ? [] : [event];
+}
+
 /** Events of an answer in lines. A request that was answered before has its whole answer instead. */
 export async function* eventsOfAnswer<Result>(answer: WireAnswer): AsyncGenerator<ExecEvent<Result>> {
   const isStream = (answer.header("content-type") ?? "").startsWith("application/x-ndjson");
@@ -116,9 +122,9 @@ export async function* eventsOfAnswer<Result>(answer: WireAnswer): AsyncGenerato
   for await (const line of linesOf(piecesOf(answer.body), LINE_MAX_BYTES)) {
     if (line.tooLong) throw new ConnectionError("an event is too long", { code: "connection" });
     if (!isStream) text += textOf(line.bytes);
-    else yield eventOf<Result>(parseEvent(textOf(line.bytes)));
+    else yield* known(eventOf<Result>(parseEvent(textOf(line.bytes))));
   }
-  if (!isStream) yield eventOf<Result>({ ...parseEvent(text), event: "exit", id: "" });
+  if (!isStream) yield* known(eventOf<Result>({ ...parseEvent(text), event: "exit", id: "" }));
 }
 
 /** A command under way: its events, once, in a loop or by callbacks; and its end. */

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-export { Brig, Freeze, Sandboxes, Tokens, type FreezeSpec, type RunOptions } from "./client.js";
+export { Brig, Sandboxes, type RunOptions } from "./client.js";
+export { Images } from "./images.js";
+export { Approvals, Freeze, Policies, Tokens, type ApprovalQuery, type FreezeSpec, type Word } from "./people.js";
 export { Detached, Sandbox, type ExecOptions, type SessionOptions } from "./sandbox.js";
 export { Files } from "./files.js";
 export { Receipts, type ReceiptQuery, type TailQuery } from "./receipts.js";

@@ -14,6 +14,7 @@ import type {
   ExecSpec,
   ForkAnswer,
   ForkSpec,
+  Preview,
   ProcessInfo,
   RunResult,
   SandboxInfo,
@@ -233,6 +234,17 @@ export class Sandbox {
       long: true,
     });
     return answer.sandboxes.map((info) => new Sandbox(this.wire, info.sandbox_id, info));
+  }
+
+  /** An address of a port inside, for a browser: 15 minutes, or ttl_ms. */
+  preview(port: number, ttl_ms?: number, options: CreateOptions = {}): Promise<Preview> {
+    const json = ttl_ms === undefined ? {} : { ttl_ms };
+    return this.wire.json("POST", [...this.path, "ports", String(port), "preview"], { ...options, json, creates: true });
+  }
+
+  /** What the sandbox is and why. */
+  explain(options: CallOptions = {}): Promise<Record<string, unknown>> {
+    return this.wire.json("GET", [...this.path, "explain"], options);
   }
 
   execs(options: CallOptions = {}): Promise<{ execs: ExecInfo[]; processes: ProcessInfo[] }> {

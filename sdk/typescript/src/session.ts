@@ -11,7 +11,8 @@ import type { Wire } from "./wire.js";
 import { pause, pathOf } from "./wire.js";
 
 const QUEUE_MAX = 256; // events nobody has looked at
-const WAITING_MAX = 1024 * 1024; // input that has not left
+const WAITING_MAX = 512 * 1024; // input the command has not taken: below what holds up orders
+const PIECE_BYTES = 128 * 1024;
 const POLICY = 1008;
 
 const NUMBERS: Record<string, number> = {
@@ -40,12 +41,12 @@ export function signalNumber(signal: Signal): number {
 
 /* Events from the socket to whoever asks for them; the socket is held while they pile up. */
 class Queue {
-  private readonly items: (() => ExecEvent)[] = [];
+  private readonly items: (() => ExecEvent | undefined)[] = [];
   private wake: (() => void) | undefined;
   private isOver = false;
   socket: Socket | undefined;
 
-  push(item: () => ExecEvent): void {
+  push(item: () => ExecEvent | undefined): void {
     this.items.push(item);
     if (this.items.length > QUEUE_MAX) this.socket?.hold(true);
     this.wake?.();
@@ -62,7 +63,8 @@ class Queue {
         const item = this.items.shift();
         if (item) {
           if (this.items.length === 0) this.socket?.hold(false);
-          yield item();
+          const event = item();
+          if (event) yield event;
         } else if (this.isOver) {
           return;
         } else {
@@ -77,9 +79,12 @@ class Queue {
 }
 
 export class Session extends Execution {
+  private sent = 0;
+
   private constructor(
     queue: Queue,
     private readonly socket: Socket,
+    private readonly input: { taken: number; isOver: boolean },
     callbacks: OutputCallbacks,
   ) {
     super(queue.read(), callbacks);
@@ -92,6 +97,7 @@ export class Session extends Execution {
     options: OutputCallbacks & { signal?: AbortSignal | undefined; platformSocket?: boolean | undefined },
   ): Promise<Session> {
     const queue = new Queue();
+    const input = { taken: 0, isOver: false };
     let hasExit = false;
     const socket = await openSocket(
       wire.target,
@@ -102,10 +108,15 @@ export class Session extends Execution {
           const event = parseEvent(text);
           // A request that fails before anything runs is answered without being an event.
           if (event.event === undefined) event.event = event["error"] ? "error" : "exit";
+          if (event.event === "stdin") {
+            input.taken = Number(event["bytes"]);
+            return;
+          }
           hasExit ||= event.event === "exit" || event.event === "error";
           queue.push(() => eventOf(event));
         },
         onClose(code, reason) {
+          input.isOver = true;
           if (!hasExit)
             queue.push(() => {
               if (code === POLICY) throw new InvalidError(reason, { status: 400, code: "invalid" });
@@ -129,13 +140,18 @@ export class Session extends Execution {
       { once: true },
     );
     socket.send(JSON.stringify(first));
-    return new Session(queue, socket, options);
+    return new Session(queue, socket, input, options);
   }
 
-  /** Input; resolves when there is room for more. */
+  /** Input; resolves when the command has taken enough of it that there is room for more. */
   async write(data: string | Uint8Array): Promise<void> {
-    this.socket.send(typeof data === "string" ? utf8(data) : data);
-    while (this.socket.waiting > WAITING_MAX) await pause(5);
+    const bytes = typeof data === "string" ? utf8(data) : data;
+    for (let at = 0; at < bytes.length; at += PIECE_BYTES) {
+      const piece = bytes.subarray(at, at + PIECE_BYTES);
+      this.socket.send(piece);
+      this.sent += piece.length;
+      while (!this.input.isOver && this.sent - this.input.taken > WAITING_MAX) await pause(2);
+    }
   }
 
   /** No more input. */

@@ -177,6 +177,8 @@ export interface ExecSpec {
   timeout_ms?: number;
   /** Give it a terminal. */
   tty?: boolean;
+  /** Wait so long for a person, if one must confirm it. */
+  approval_wait_ms?: number;
   /** What it leaves running stays. */
   keep_background?: boolean;
 }
@@ -314,6 +316,74 @@ export interface ReceiptHead {
   timestamp: string;
   hash: string;
   signature: string;
+}
+
+export interface Approval {
+  approval_id: string;
+  seq: number;
+  state: "pending" | "confirmed" | "rejected" | "used" | "expired";
+  requester: string;
+  /** Binds all that would happen. */
+  digest: string;
+  asked_at: string;
+  expires_at: string;
+  decided_at?: string;
+  decided_by?: string;
+  comment?: string;
+  /** What would happen. */
+  subject: Record<string, unknown>;
+  /** Of the word that was just given. */
+  receipt_id?: string;
+}
+
+export interface PolicyInfo {
+  valid?: boolean;
+  policy_hash?: string;
+  /** What is wrong with one that is none. */
+  error?: { line: number; column: number; message: string };
+  [member: string]: unknown;
+}
+
+export interface PolicyVerdict {
+  verdict: Verdict;
+  reason_code: string;
+  reason: string;
+  rule?: string;
+  line?: number;
+  policy_hash: string;
+  not_enforceable?: string;
+}
+
+export interface ImageInfo {
+  names: string[];
+  image_digest: string;
+  config_digest: string;
+  architecture: string;
+  added: string;
+  bytes: number;
+  receipt_id?: string;
+  [member: string]: unknown;
+}
+
+export interface PullImage {
+  /** A name as docker knows it, or NAME@sha256:HEX. */
+  image: string;
+  username?: string;
+  password?: string;
+  insecure_http?: boolean;
+  skip_devices?: boolean;
+  timeout_ms?: number;
+  stall_ms?: number;
+}
+
+/** An address that a browser can open without a token. */
+export interface Preview {
+  sandbox_id: string;
+  port: number;
+  path: string;
+  url: string;
+  expires_at: string;
+  receipt_id: string;
 }
 
 export type Scope =

@@ -15,6 +15,7 @@ import {
   type WireRequest,
 } from "./transport.js";
 
+/** Without an address: BRIG_URL, or BRIG_SOCKET, with BRIG_TOKEN, of the environment. */
 export interface BrigOptions {
   /** http://127.0.0.1:8080 by default. */
   baseUrl?: string;
@@ -127,6 +128,18 @@ function withTimeout(signal: AbortSignal | undefined, ms: number): { signal: Abo
   };
 }
 
+/* What the environment says goes together: its token is for its address and for no other. */
+function withEnvironment(options: BrigOptions): BrigOptions {
+  const env = typeof process === "undefined" ? {} : (process.env ?? {});
+  const found: BrigOptions = {};
+
+  if (options.baseUrl ?? options.socketPath) return options;
+  if (env["BRIG_URL"]) found.baseUrl = env["BRIG_URL"];
+  else if (env["BRIG_SOCKET"] && env["BRIG_SOCKET"] !== "off" && !options.fetch) found.socketPath = env["BRIG_SOCKET"];
+  if (env["BRIG_TOKEN"]) found.token = env["BRIG_TOKEN"];
+  return { ...found, ...options };
+}
+
 export class Wire {
   readonly target: Target;
   readonly token: string | undefined;
@@ -134,7 +147,8 @@ export class Wire {
   private readonly retries: number;
   private readonly timeoutMs: number;
 
-  constructor(options: BrigOptions) {
+  constructor(given: BrigOptions) {
+    const options = withEnvironment(given);
     const baseUrl = (options.baseUrl ?? "http://127.0.0.1:8080").replace(/\/+$/, "");
 
     if (!/^https?:\/\//.test(baseUrl)) throw new TypeError(`not an http address: ${baseUrl}`);
