@@ -177,6 +177,8 @@ int http_client_send(struct http_client *client, struct str piece, struct err *e
 
 static struct str input(const struct http_client *client)
 {
+    if (!client->in.p)
+        return (struct str){0}; /* nothing came yet, and nothing has no places to count from */
     return (struct str){client->in.p + client->at, client->in.n - client->at};
 }
 
