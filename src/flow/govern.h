@@ -171,6 +171,27 @@ int govern_enroll(struct govern *govern, const struct request *request,
                   const struct enrollment *ask, struct run *run, struct custodian *out,
                   struct err *err) MUST_CHECK;
 
+/* What was used, by day and principal, the newest day first: sums over the ledger. */
+struct usage {
+    struct str day; /* "2026-11-16" */
+    struct str principal;
+    uint64_t commands;  /* that ended */
+    uint64_t sandboxes; /* that were made to stay */
+    uint64_t denied;
+    uint64_t duration_us; /* of commands */
+    uint64_t cpu_us;
+    uint64_t output_bytes;
+    uint64_t disk_written_bytes;
+};
+struct usage_query {
+    const char *since;     /* a day, or NULL */
+    const char *principal; /* or NULL */
+    unsigned limit;
+};
+typedef int usage_visitor(void *context, const struct usage *usage, struct err *err);
+int govern_usage(struct govern *govern, const struct usage_query *query, usage_visitor *visit,
+                 void *context, struct err *err) MUST_CHECK;
+
 /* From now on new effects of a principal, a tenant or everybody are refused (SYSTEM_FROZEN), or no
  * longer; what runs goes on, and ending things stays possible. The list is that of root_dir. */
 struct frozen;

@@ -117,6 +117,14 @@ static const struct cli_option approvals_enroll_options[] = {
     OPTIONS_END,
 };
 
+static const struct cli_option usage_options[] = {
+    {"--since", "DAY", VALUE_TEXT, .help = "only from this day on, e.g. 2026-11-16"},
+    {"--principal", "NAME", VALUE_TEXT, .help = "only of this one"},
+    {"--limit", "N", VALUE_COUNT, .help = "at most so many lines (default: 1000)"},
+    OPTION_JSON,
+    OPTIONS_END,
+};
+
 #define OPTIONS_FROZEN                                                                             \
     {"--principal", "NAME", VALUE_TEXT, .help = "only of this one, as receipts name them"},        \
     {"--tenant", "NAME", VALUE_TEXT, .help = "only of this tenant (default: of every one)"}
@@ -451,6 +459,16 @@ static const struct command approvals_custodians = {
     .run = run_approvals_custodians,
 };
 
+static const struct command usage = {
+    .path = "usage",
+    .operands = "",
+    .summary = "what was used, by day and principal",
+    .help = "Sums over the ledger: commands, sandboxes made, refusals, seconds, processor seconds "
+            "and bytes of output. The first call reads the whole ledger, later ones what is new.",
+    .options = usage_options,
+    .run = run_usage,
+};
+
 static const struct command freeze = {
     .path = "freeze",
     .operands = "",
@@ -579,6 +597,7 @@ const struct command *const commands[] = {
     &approvals_reject,
     &approvals_enroll,
     &approvals_custodians,
+    &usage,
     &freeze,
     &unfreeze,
     &doctor,

@@ -106,6 +106,7 @@ int run_approvals_confirm(struct invocation *inv);
 int run_approvals_reject(struct invocation *inv);
 int run_approvals_enroll(struct invocation *inv);
 int run_approvals_custodians(struct invocation *inv);
+int run_usage(struct invocation *inv);  /* usage.c */
 int run_freeze(struct invocation *inv); /* freeze.c */
 int run_unfreeze(struct invocation *inv);
 int run_token_create(struct invocation *inv);

@@ -2,6 +2,7 @@
 #include "surface/view/view.h"
 
 #include "flow/approve/approve.h"
+#include "flow/govern.h"
 #include "lib/access/freeze.h"
 #include "lib/base/limits.h"
 #include "lib/base/text.h"
@@ -71,5 +72,21 @@ struct json *view_custodian(struct arena *mem, const struct custodian *custodian
     json_put_text(mem, object, "public_key", hex);
     json_put_bool(mem, object, "signs_here", custodian->has_passphrase);
     json_put_text(mem, object, "enrolled_at", view_moment(mem, custodian->enrolled_at));
+    return object;
+}
+
+struct json *view_usage(struct arena *mem, const struct usage *usage)
+{
+    struct json *object = json_object(mem);
+
+    json_put_bytes(mem, object, "day", usage->day);
+    json_put_bytes(mem, object, "principal", usage->principal);
+    json_put_int(mem, object, "commands", (int64_t)usage->commands);
+    json_put_int(mem, object, "sandboxes", (int64_t)usage->sandboxes);
+    json_put_int(mem, object, "denied", (int64_t)usage->denied);
+    json_put_int(mem, object, "duration_us", (int64_t)usage->duration_us);
+    json_put_int(mem, object, "cpu_us", (int64_t)usage->cpu_us);
+    json_put_int(mem, object, "output_bytes", (int64_t)usage->output_bytes);
+    json_put_int(mem, object, "disk_written_bytes", (int64_t)usage->disk_written_bytes);
     return object;
 }

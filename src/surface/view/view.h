@@ -25,6 +25,7 @@ struct approval;
 struct custodian;
 struct frozen;
 struct token;
+struct usage;
 
 /* {"error":{"message","type","code","reason_code","details"}}; details may be NULL. */
 struct json *view_error(struct arena *mem, const struct err *err, enum reason reason,
@@ -100,6 +101,7 @@ bool view_is_good(const struct record_report *report);
 struct json *view_token(struct arena *mem, const struct token *token);
 struct json *view_approval(struct arena *mem, const struct approval *approval);
 struct json *view_custodian(struct arena *mem, const struct custodian *custodian);
+struct json *view_usage(struct arena *mem, const struct usage *usage);
 struct json *view_frozen(struct arena *mem, const struct frozen *entry);
 
 /* ---- what these objects have, for whoever describes them ---- */

@@ -1,0 +1,80 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# brig usage: sums over the ledger, by day and principal.
+
+load common
+load sandbox
+load kept
+load serve
+
+setup() {
+    common_setup
+}
+
+teardown() {
+    local status=0
+    serve_end || status=$?
+    destroy_all
+    return $status
+}
+
+@test "commands, sandboxes and refusals are counted once, however often one asks" {
+    run -0 brig usage --json
+    json_is '.usage | length' 0
+    brig sandbox exec -- echo four 2>/dev/null
+    run ! brig sandbox exec -- false
+    printf 'version: 1\ncommands:\n  - allow: [cat]\n' >no.yaml
+    run -77 brig sandbox exec --policy no.yaml -- echo
+    make
+    in_it -- true
+    run -0 brig usage --json
+    json_is '.usage | length' 1
+    json_is '.usage[0].principal' "uid:$(id -u)"
+    json_is '.usage[0].commands' 3
+    json_is '.usage[0].sandboxes' 1
+    json_is '.usage[0].denied' 1
+    json_is '.usage[0].output_bytes' 5
+    json_is '.usage[0].duration_us > 0' true
+    brig sandbox exec -- true 2>/dev/null
+    run -0 brig usage --json
+    json_is '.usage[0].commands' 4
+    run -0 brig usage --principal uid:4242 --json
+    json_is '.usage | length' 0
+    run -0 brig usage --since 2999-01-01 --json
+    json_is '.usage | length' 0
+    run -0 brig usage
+    says "principal"
+}
+
+@test "a ledger that was put back is counted anew" {
+    brig sandbox exec -- true 2>/dev/null
+    cp -r "$BRIG_HOME" copy
+    brig sandbox exec -- true 2>/dev/null
+    run -0 brig usage --json
+    json_is '.usage[0].commands' 2
+    cp "$BRIG_HOME/usage.db" copy/
+    rm -rf "$BRIG_HOME"
+    mv copy "$BRIG_HOME"
+    printf 'version: 1\ncommands:\n  - allow: [cat]\n' >no.yaml
+    for _ in 1 2; do
+        run -77 brig sandbox exec --policy no.yaml -- echo
+    done
+    run -0 brig usage --json
+    json_is '.usage[0].commands' 1
+    json_is '.usage[0].denied' 2
+}
+
+@test "over the API each tenant sees its own" {
+    need curl
+    serve
+    TOKEN=$(token)
+    post /v1/runs '{"command":["true"]}'
+    api /v1/usage
+    json_is '[.usage[].commands] | add' 1
+    TOKEN=$(token --tenant acme)
+    api /v1/usage
+    json_is '.usage | length' 0
+    api '/v1/usage?limit=0'
+    refused 400 invalid
+    serve_end
+}
