@@ -113,6 +113,7 @@ deleted() {
     deleted revokeToken "/v1/tokens/$(printf '%s' "$output" | jq -r .token_id)"
     got listTokens /v1/tokens
     got listFrozen /v1/freeze
+    got showUsage /v1/usage
     got listApprovals /v1/approvals
     # Errors are of one form.
     api /v1/sandboxes/none && kept getSandbox 1 error

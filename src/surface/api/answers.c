@@ -96,7 +96,8 @@ const struct answer answers[] = {
     {"showApproval",     200, "Approval", NULL},
     {"confirmApproval",                       200, "ApprovalDone", NULL},
     {"rejectApproval",                  200, "ApprovalDone", NULL},
-    {0                },
+    {"showUsage",                 200, "Usages", NULL},
+    {0                          },
 };
 
 /* clang-format on */
