@@ -156,6 +156,12 @@ image verify        verifyImage
 token create        createToken
 token list          listTokens
 token revoke        revokeToken
+approvals list      listApprovals
+approvals show      showApproval
+approvals confirm   confirmApproval
+approvals reject    rejectApproval
+approvals enroll    - whose key counts is the operator's to say
+approvals custodians - whose key counts is the operator's to say
 freeze              freeze listFrozen
 unfreeze            unfreeze
 doctor              doctor
@@ -180,7 +186,7 @@ V
     TOKEN=$(token)
     api /v1/openapi.json
     printf '%s' "$output" | jq -r '.paths[][].operationId' | sort >routes
-    verbs | sed 's/  .*//' | sort >told
+    verbs | sed 's/  .*//; s/ - .*//' | sort >told
     # The command lines of the help are indented by two, their texts begin in the same column.
     brig help | sed -n '/^Commands:/,/^$/s/^  \([a-z][a-z -]*[a-z]\)  .*/\1/p' | sort >have
     forgotten=$(comm -13 told have)

@@ -194,6 +194,16 @@ plain() {
     open_preview
     plain "$preview/echo"
     is_status 200
+    # A freeze closes it at once, and thawed it is open again.
+    brig freeze
+    plain "$preview/echo"
+    [ "$http" = 403 ] || [ "$http" = 423 ] || [ "$http" = 503 ] || {
+        echo "frozen: $http $output" >&2
+        return 1
+    }
+    brig unfreeze
+    plain "$preview/echo"
+    is_status 200
     api -X DELETE /v1/sandboxes/s
     plain "$preview/echo"
     refused 404 not_found

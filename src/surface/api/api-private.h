@@ -80,7 +80,7 @@ int check_host(const struct api *api, const struct http_head *head, struct err *
 
 /* ports.c: whoever holds a grant is whoever was given it, for one port of one sandbox. */
 struct doors;
-struct doors *doors_new(void);
+struct doors *doors_new(const char *state_dir);
 void doors_free(struct doors *doors);
 int preview_identify(struct api *api, struct http_exchange *x, const struct http_head *head,
                      struct str grant, struct caller *out, int *status, struct err *err) MUST_CHECK;

@@ -702,7 +702,7 @@ int api_open(struct uv_loop_s *loop, const struct api_config *config, struct api
     api->began_us = clock_us();
     api->state_dir = xstrdup(config->state_dir);
     api->counts = counts_new();
-    api->doors = doors_new();
+    api->doors = doors_new(config->state_dir);
     if (open_parts(api, config, err) < 0)
         return -1;
     *out = TAKE(api);

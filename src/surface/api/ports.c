@@ -6,7 +6,7 @@
  * A grant is who gave it, for which port of which sandbox, until when, and a seal over that with a
  * key of this process: grants end with the daemon, with their sandbox (an id is never used again),
  * with the token they were made with, and with their time. Whoever comes, with either, opens a door
- * for a minute: that is when it is judged and recorded, and when a freeze or a pause is noticed. */
+ * for a minute: that is when it is judged and recorded. A freeze is noticed at once. */
 
 #include "surface/api/api-private.h"
 #include "surface/api/tables.h"
@@ -17,6 +17,7 @@
 #include <sys/random.h>
 #include <time.h>
 
+#include "lib/access/freeze.h"
 #include "lib/base/clock.h"
 #include "lib/base/limits.h"
 #include "lib/base/text.h"
@@ -44,17 +45,19 @@ struct door {
 
 struct doors {
     struct hash key; /* grants are sealed with it */
+    struct freezer *freezer;
     pthread_mutex_t lock;
     struct door of[DOORS_MAX];
     size_t next;
 };
 
-struct doors *doors_new(void)
+struct doors *doors_new(const char *state_dir)
 {
     struct doors *doors = xcalloc(1, sizeof *doors);
 
     if (getrandom(doors->key.b, sizeof doors->key.b, 0) != (ssize_t)sizeof doors->key.b)
         abort(); /* the kernel promises it for so few bytes; no key must not be a known key */
+    doors->freezer = freezer_new(state_dir);
     (void)pthread_mutex_init(&doors->lock, NULL);
     return doors;
 }
@@ -63,6 +66,7 @@ void doors_free(struct doors *doors)
 {
     if (!doors)
         return;
+    freezer_free(doors->freezer);
     (void)pthread_mutex_destroy(&doors->lock);
     explicit_bzero(&doors->key, sizeof doors->key);
     free(doors);
@@ -74,11 +78,15 @@ static bool is_same_door(const struct door *a, const struct door *b)
            strcmp(a->tenant, b->tenant) == 0 && strcmp(a->principal, b->principal) == 0;
 }
 
+/* A freeze closes all of them at once: whoever comes is judged again, and refused. */
 static bool is_open(struct doors *doors, const struct door *wanted)
 {
     uint64_t now = clock_us();
+    struct frozen entry;
     bool found = false;
 
+    if (freezer_stops(doors->freezer, wanted->tenant, wanted->principal, &entry))
+        return false;
     (void)pthread_mutex_lock(&doors->lock);
     for (size_t i = 0; i < DOORS_MAX && !found; i++)
         found = doors->of[i].until_us > now && is_same_door(&doors->of[i], wanted);
