@@ -568,6 +568,19 @@ describe("ports", () => {
   });
 });
 
+describe("usage", () => {
+  test("is asked for by day and principal", async (t) => {
+    const asked = [];
+    const url = await server(t, (request, answer) => {
+      asked.push(request.url);
+      answer.setHeader("content-type", "application/json").end('{"usage":[{"day":"2026-11-16","principal":"ci","commands":2}]}');
+    });
+    const [used] = await new Brig({ baseUrl: url }).usage({ since: "2026-11-01", principal: "ci" });
+    assert.deepEqual([used.day, used.commands], ["2026-11-16", 2]);
+    assert.deepEqual(asked, ["/v1/usage?since=2026-11-01&principal=ci"]);
+  });
+});
+
 describe("images and the machine", () => {
   test("images are listed, the machine is looked at", async () => {
     assert.deepEqual(await brig.images.list(), []);

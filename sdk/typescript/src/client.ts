@@ -11,6 +11,8 @@ import type {
   RunResult,
   SandboxInfo,
   SandboxSpec,
+  Usage,
+  UsageQuery,
   WhoAmI,
 } from "./types.js";
 import { Snapshots } from "./snapshots.js";
@@ -105,6 +107,12 @@ export class Brig {
       if (error instanceof ConnectionError || error instanceof TimeoutError) return false;
       throw error;
     }
+  }
+
+  /** What was used, by day and principal. */
+  async usage(query: UsageQuery = {}, options: CallOptions = {}): Promise<Usage[]> {
+    const answer = await this.wire.json<{ usage: Usage[] }>("GET", ["v1", "usage"], { ...options, query: { ...query } });
+    return answer.usage;
   }
 
   /** What the machine offers, and what is missing. */

@@ -386,6 +386,26 @@ export interface Preview {
   receipt_id: string;
 }
 
+/** What a principal used on a day: sums over the ledger. */
+export interface Usage {
+  day: string;
+  principal: string;
+  commands: number;
+  sandboxes: number;
+  denied: number;
+  duration_us: number;
+  cpu_us: number;
+  output_bytes: number;
+  disk_written_bytes: number;
+}
+
+export interface UsageQuery {
+  /** A day, 2026-11-16: only from it on. */
+  since?: string;
+  principal?: string;
+  limit?: number;
+}
+
 export type Scope =
   | "read"
   | "run"
