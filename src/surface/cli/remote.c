@@ -171,13 +171,18 @@ size_t remote_headers(struct invocation *inv, const struct remote *remote, const
 
 static enum err_code code_named(struct str name, int status)
 {
-    static const enum err_code codes[] = {
-        ERR_INVALID, ERR_FORBIDDEN,   ERR_NOT_FOUND, ERR_CONFLICT, ERR_LIMIT,
-        ERR_TIMEOUT, ERR_UNAVAILABLE, ERR_INTEGRITY, ERR_INTERNAL, ERR_OS};
+    static const struct {
+        const char *name;
+        enum err_code code;
+    } codes[] = {
+#define X(id, name, http, status) {name, ERR_##id},
+        ERR_CODES(X)
+#undef X
+    };
 
     for (size_t i = 0; i < COUNT(codes); i++)
-        if (str_is(name, err_name(codes[i])))
-            return codes[i];
+        if (str_is(name, codes[i].name))
+            return codes[i].code;
     return status == 503 ? ERR_UNAVAILABLE : ERR_INTERNAL;
 }
 

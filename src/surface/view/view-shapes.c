@@ -9,7 +9,8 @@
 
 #include <string.h>
 
-/* clang-format off: tables are written as tables */
+/* Tables are written as tables. */
+/* clang-format off */
 
 /* A member, what it is, and whether it is always there. */
 #define TEXT(member) .name = (member), .kind = SHAPE_TEXT

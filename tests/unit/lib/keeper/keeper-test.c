@@ -178,8 +178,8 @@ static int start_bare(pid_t *pid)
     struct err err;
 
     CHECK_INT(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets), 0);
-    CHECK_INT(program_start(argv, NULL,
-                            (int[]){null_fd, null_fd, null_fd, sockets[1], state_fd}, 5, pid, &err),
+    CHECK_INT(program_start(argv, NULL, (int[]){null_fd, null_fd, null_fd, sockets[1], state_fd}, 5,
+                            pid, &err),
               0);
     (void)close(sockets[1]);
     (void)close(null_fd);
