@@ -164,6 +164,7 @@ approvals enroll    - whose key counts is the operator's to say
 approvals custodians - whose key counts is the operator's to say
 freeze              freeze listFrozen
 unfreeze            unfreeze
+usage               showUsage
 doctor              doctor
 version             getVersion
 sandbox diff        - compares with a folder of the machine, which is its operator's
