@@ -331,7 +331,8 @@ int http_client_upgrade(struct http_client *client, struct str target,
     all[0] = (struct http_header){STR_LIT("Upgrade"), STR_LIT("websocket")};
     all[1] = (struct http_header){STR_LIT("Sec-WebSocket-Version"), STR_LIT("13")};
     all[2] = (struct http_header){STR_LIT("Sec-WebSocket-Key"), str_of(key)};
-    memcpy(all + 3, headers, n * sizeof *headers);
+    for (size_t i = 0; i < n; i++)
+        all[3 + i] = headers[i];
     ask.header_count = n + 3;
     if (http_client_ask(client, &ask, (struct str){0}, err) < 0 ||
         http_client_answer(client, HTTP_GET, &head, err) < 0)

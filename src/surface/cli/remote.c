@@ -269,7 +269,9 @@ int remote_ask(struct invocation *inv, struct remote *remote, enum http_method m
     if (head->status >= 300)
         return remote_refusal(inv, remote, head->status, err);
     remote->status = head->status;
-    return read_doc(inv, remote, doc, err) < 0 ? err_in(err, "asking the daemon") : 0;
+    if (read_doc(inv, remote, doc, err) < 0)
+        return err_in(err, "asking the daemon");
+    return *doc ? 0 : err_set(err, ERR_INTEGRITY, "the daemon answered without a word");
 }
 
 int remote_fetch(struct invocation *inv, struct remote *remote, const char *target, int fd,
