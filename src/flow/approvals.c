@@ -93,6 +93,7 @@ void govern_seek_word(struct govern *govern, struct run *run)
         run->verdict.text = arena_printf(&run->mem, "confirmed by %s", run->approval.by);
         return;
     }
+    run_enter(run, STAGE_APPROVE);
     approvals = approvals_of(govern, &err);
     if (!approvals || ask_and_wait(approvals, run, &approval, &err) < 0) {
         run->verdict.kind = VERDICT_DENY;

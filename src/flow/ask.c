@@ -35,6 +35,7 @@ static void decide_inner(struct govern *govern, struct words inner, struct run *
 
 static int record(struct govern *govern, struct run *run, struct err *err)
 {
+    run_enter(run, STAGE_INTEND);
     if (govern_ready(govern, err) < 0 || record_intent(govern->record, run, err) < 0)
         return err_in(err, "not answering what cannot be recorded");
     return 0;
@@ -47,6 +48,7 @@ int govern_ask(struct govern *govern, const struct request *request, struct run 
 
     if ((is_tool ? admit_tool(request, run, err) : admit_run(request, run, err)) < 0)
         return -1;
+    run_enter(run, STAGE_DECIDE);
     decide(govern, run);
     decide_inner(govern, request->inner, run);
     (void)govern_is_frozen(govern, run); /* then that is the verdict */

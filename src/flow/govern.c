@@ -199,9 +199,12 @@ void govern_judge(struct govern *govern, struct run *run)
 {
     struct err err;
 
+    run_enter(run, STAGE_DECIDE);
     if (decide_run(govern->policy, run, &err) < 0)
         refuse_by(run, REASON_DECISION_ERROR, &err);
     (void)govern_is_frozen(govern, run); /* stronger than any rule */
+    if (run->verdict.kind != VERDICT_DENY)
+        run_enter(run, STAGE_EQUIP);
     /* A person is asked about a plan, not about words. */
     if (run->verdict.kind != VERDICT_DENY && execute_offer(govern->execute, run, &err) < 0)
         refuse_by(run,
@@ -216,6 +219,7 @@ static int commit_to(struct govern *govern, struct run *run, bool *begun, struct
 {
     struct err build_err;
 
+    run_enter(run, STAGE_INTEND);
     *begun = is_allowed(run) && execute_begin(govern->execute, run, &build_err) == 0;
     if (govern_ready(govern, err) < 0) {
         execute_drop(govern->execute, run);
@@ -251,6 +255,7 @@ void govern_compare(struct govern *govern, struct run *run)
 {
     struct err err;
 
+    run_enter(run, STAGE_PARK);
     if (execute_park(govern->execute, run, &err) < 0)
         refuse_by(run, err.code == ERR_CONFLICT ? REASON_CANCELLED : REASON_SANDBOX_FAILED, &err);
     else if (equip_compare(govern->equip, run, &err) < 0)
@@ -261,8 +266,10 @@ void govern_compare(struct govern *govern, struct run *run)
 /* Step 7; the run that was denied before its intent has said all there is to say. */
 int govern_conclude(struct govern *govern, struct run *run, struct err *err)
 {
+    run_enter(run, STAGE_RECORD);
     if (record_close(govern->record, run, err) < 0)
         return err_in(err, "the run has ended, but its outcome could not be recorded");
+    run_enter(run, STAGE_END);
     return 0;
 }
 
@@ -399,6 +406,8 @@ static int carry_out(struct govern *govern, const struct request *request, struc
     if (begun || execute_has_taken(govern->execute))
         stand(govern, request, &verdict, run);
     keep_guard(govern, run);
+    if (is_allowed(run))
+        run_enter(run, STAGE_EXECUTE);
     if (!is_allowed(run)) {
         execute_drop(govern->execute, run);
     } else if (execute_release(govern->execute, run, streams, &failure) < 0) {
@@ -424,8 +433,10 @@ int govern_intend(struct govern *govern, struct run *run, struct err *err)
         return -1;
     run->verdict = (struct verdict){.kind = VERDICT_ALLOW, .reason = REASON_POLICY_DEFAULT_ALLOW};
     (void)govern_is_frozen(govern, run);
+    run_enter(run, STAGE_INTEND);
     if (record_intent(govern->record, run, err) < 0)
         return err_in(err, "not doing what cannot be recorded");
+    run_enter(run, STAGE_EXECUTE);
     if (is_allowed(run))
         return 0;
     execute_unclaim(govern->execute);
@@ -516,6 +527,7 @@ static int join_request(struct run *run, const struct config *config, const stru
     out->wall_ms = request->limits[LIMIT_WALL];
     out->detach = request->detach;
     out->approval_wait_ms = request->approval_wait_ms;
+    out->watch = request->watch;
     if (request->workdir)
         out->workdir = request->workdir;
     if (request->mounts.n)
@@ -626,8 +638,10 @@ static int intend_files(struct govern *govern, const struct request *request, st
                                         .reason = REASON_SANDBOX_PAUSED,
                                         .text = "the sandbox is paused; resume it first"};
     (void)govern_is_frozen(govern, run);
+    run_enter(run, STAGE_INTEND);
     if (record_intent(govern->record, run, err) < 0)
         return err_in(err, "not doing what cannot be recorded");
+    run_enter(run, STAGE_EXECUTE);
     return 0;
 }
 

@@ -143,11 +143,27 @@ void run_init(struct run *run)
     id_new(run->decision_id);
     id_new(run->effect_id);
     id_new(run->session_id);
+    run_enter(run, STAGE_ADMIT);
     memcpy(run->sandbox_id, run->id, sizeof run->id); /* its own, unless it joins a kept one */
+}
+
+const char *stage_name(enum stage stage)
+{
+    static const char *const names[STAGES] = {"admit", "decide",  "equip",  "approve", "intend",
+                                              "park",  "execute", "record", "end"};
+
+    return names[stage];
+}
+
+void run_enter(struct run *run, enum stage stage)
+{
+    run->entered_us[stage] = clock_us();
 }
 
 void run_done(struct run *run)
 {
+    if (run->watch.tell)
+        run->watch.tell(run->watch.context, run);
     arena_done(&run->mem);
     *run = (struct run){0};
 }

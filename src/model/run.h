@@ -405,6 +405,32 @@ struct receipt_ref {
     char signature[MODEL_SIGNATURE_BYTES];
 };
 
+/* ---- how long each part of it took ---- */
+
+/* In the order in which a run meets them. One it does not meet is never entered; each lasts until
+ * the next that is. */
+enum stage {
+    STAGE_ADMIT,
+    STAGE_DECIDE,
+    STAGE_EQUIP,
+    STAGE_APPROVE, /* a person is waited for */
+    STAGE_INTEND,  /* the intent becomes durable; a sandbox is being built meanwhile */
+    STAGE_PARK,    /* the sandbox stands and is compared with the plan */
+    STAGE_EXECUTE,
+    STAGE_RECORD,
+    STAGE_END,
+};
+#define STAGES (STAGE_END + 1)
+const char *stage_name(enum stage stage);
+
+struct run;
+
+/* Whoever wants to know what became of a run: told once, as it is let go. */
+struct run_watch {
+    void (*tell)(void *context, const struct run *run); /* or NULL */
+    void *context;
+};
+
 struct run {
     struct arena mem;
     char id[ID_BYTES];
@@ -431,7 +457,10 @@ struct run {
     struct outcome outcome;
     struct receipt_ref intent;  /* also the only receipt of a run denied before it was planned */
     struct receipt_ref closing; /* outcome, or the denial at preflight */
+    uint64_t entered_us[STAGES];
+    struct run_watch watch;
 };
 
 void run_init(struct run *run);
 void run_done(struct run *run);
+void run_enter(struct run *run, enum stage stage);

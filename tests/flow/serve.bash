@@ -11,6 +11,7 @@
 DAEMON=
 
 serve() {
+    : >"$WORK/serve.out" # what is started below may begin late
     "$BRIG" serve --listen 127.0.0.1:0 --socket "$WORK/d.sock" "$@" >"$WORK/serve.out" 2>"$WORK/serve.err" </dev/null 3>&- &
     DAEMON=$!
     for _ in $(seq 400); do

@@ -5,6 +5,7 @@
  *     daemon --state DIR [--listen ADDR:PORT]... [--socket PATH] [--host NAME]... [--policy FILE]
  *            [--profile FILE] [--tls-cert FILE --tls-key FILE] [--runs N] [--grace MS]
  *            [--upstream URL [--upstream-key-file FILE]]
+ *            [--otlp URL] [--otlp-plain]
  *
  * Sockets it was born with (socket activation) are listened on, too. It says on standard output
  * where it listens, tells systemd that it is ready, and ends when it is told to: no new requests,
@@ -57,6 +58,8 @@ struct options {
     const char *key;
     const char *upstream;
     const char *upstream_key_file;
+    const char *otlp;
+    bool otlp_plain;
     unsigned runs;
     unsigned grace_ms;
 };
@@ -115,6 +118,8 @@ static int read_options(int argc, char **argv, struct options *out, struct err *
         {"grace",             required_argument, NULL, 'g'},
         {"upstream",          required_argument, NULL, 'U'},
         {"upstream-key-file", required_argument, NULL, 'K'},
+        {"otlp",              required_argument, NULL, 'o'},
+        {"otlp-plain",        no_argument,       NULL, 'a'},
         {NULL,                0,                 NULL, 0  },
     };
     int option, failed = 0;
@@ -157,6 +162,12 @@ static int read_options(int argc, char **argv, struct options *out, struct err *
             break;
         case 'K':
             out->upstream_key_file = optarg;
+            break;
+        case 'o':
+            out->otlp = optarg;
+            break;
+        case 'a':
+            out->otlp_plain = true;
             break;
         default:
             failed = err_set(err, ERR_INVALID, "start it as \"brig serve\"");
@@ -420,12 +431,32 @@ static int give_keys_away(struct daemon *daemon, const char *state_dir, struct e
     return 0;
 }
 
+/* What the OpenTelemetry specification calls these, for those who have them set already; a flag is
+ * stronger, and an empty one is none. */
+static const char *setting(const char *flag, const char *name)
+{
+    const char *value = flag ? flag : getenv(name);
+
+    return value && *value ? value : NULL;
+}
+
+static struct telemetry_config telemetry_of(const struct options *options)
+{
+    return (struct telemetry_config){
+        .url = setting(options->otlp, "OTEL_EXPORTER_OTLP_ENDPOINT"),
+        .headers = setting(NULL, "OTEL_EXPORTER_OTLP_HEADERS"),
+        .certificate = setting(NULL, "OTEL_EXPORTER_OTLP_CERTIFICATE"),
+        .plain_anywhere = options->otlp_plain,
+    };
+}
+
 static int serve(struct daemon *daemon, const struct options *options, struct err *err)
 {
     AUTO_ARENA struct arena mem = ARENA(4 * MIB);
     struct api_config config = {.state_dir = options->state_dir,
                                 .hosts = options->hosts,
                                 .runs_max = options->runs,
+                                .telemetry = telemetry_of(options),
                                 .version = BUILD_VERSION,
                                 .build = BUILD_VERSION " " BUILD_ID};
     struct helm_config helm = {.upstream = options->upstream};

@@ -317,6 +317,7 @@ static int admit_identity(const struct request *request, struct run *run, struct
 {
     struct action *action = &run->action;
 
+    run->watch = request->watch;
     action->kind = request->kind;
     action->lifetime = request->lifetime;
     action->extend_ms = request->extend_ms;

@@ -24,6 +24,7 @@ struct request {
     bool keep_background;
     uint64_t wall_ms; /* EXEC: its own time; 0: the sandbox's */
     bool detach;
+    struct run_watch watch;    /* of whoever asks */
     uint64_t approval_wait_ms; /* how long to wait for a person, if one must confirm it */
     bool no_pool;              /* RUN, CREATE: build it, even if a prepared one is there */
     const char *verb;          /* FILES: what to do with path, and with other if there are two */

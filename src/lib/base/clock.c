@@ -14,6 +14,14 @@ uint64_t clock_us(void)
     return (uint64_t)now.tv_sec * 1000000U + (uint64_t)now.tv_nsec / 1000U;
 }
 
+uint64_t clock_wall_ns(void)
+{
+    struct timespec now;
+
+    (void)clock_gettime(CLOCK_REALTIME, &now);
+    return (uint64_t)now.tv_sec * 1000000000U + (uint64_t)now.tv_nsec;
+}
+
 void clock_timestamp(char out[TIMESTAMP_BYTES])
 {
     struct timespec now;

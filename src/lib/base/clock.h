@@ -6,6 +6,9 @@
 /* Timeouts and durations use this one: it does not jump. */
 uint64_t clock_us(void);
 
+/* Since 1970, for those who compare it with other machines' clocks. */
+uint64_t clock_wall_ns(void);
+
 /* "2026-11-15T20:59:01.123456Z": for people and receipts, never for waiting. */
 #define TIMESTAMP_BYTES 28
 void clock_timestamp(char out[TIMESTAMP_BYTES]);

@@ -46,6 +46,17 @@
 #define API_CALL_MEMORY_MAX (256 * MIB) /* one request: body, run, answer */
 #define API_ANSWER_MAX (64 * MIB)
 
+/* Telemetry on its way out: of each of the three signals. */
+#define OTLP_ITEM_MAX (160 * KIB) /* one message, which a socket takes whole */
+#define OTLP_ITEMS_MAX 2048
+#define OTLP_QUEUE_MAX (4 * MIB)
+#define OTLP_BATCH_MAX 512
+#define OTLP_BATCH_BYTES (1 * MIB)
+#define OTLP_ANSWER_MAX (64 * KIB) /* of a collector */
+#define OTLP_URL_MAX 2000
+#define OTLP_HEADERS_MAX 8000
+#define OTLP_RUNS_MAX 8 /* of one request; more are not told apart */
+
 /* A request. Linux allows one argument 128 KiB and all of them 2 MiB by default. */
 #define ARGV_WORDS_MAX 65536
 #define ARGV_BYTES_MAX (2 * MIB)

@@ -11,6 +11,7 @@
 #include "surface/api/post.h"
 
 struct meter;
+struct telemetry;
 
 struct api {
     struct uv_loop_s *loop;
@@ -31,6 +32,7 @@ struct api {
     const char *const *hosts;
     uint64_t began_us;
     struct counts *counts;
+    struct telemetry *telemetry; /* NULL: it is told to nobody */
     struct uv_timer_s *tick;
     struct reaper *reaper;
     struct doors *doors;
@@ -74,6 +76,12 @@ struct counts *counts_new(void);
 void counts_free(struct counts *counts);
 void counts_add(struct counts *counts, const struct route *route, int status, uint64_t took_us);
 int counts_write(const struct api *api, struct buf *out, struct err *err) MUST_CHECK;
+/* The same to a collector. */
+void counts_tell(const struct api *api);
+
+/* trace.c: what is told of a call. In the loop only. */
+void call_trace(struct call *call, const struct http_head *head);
+void call_tell(struct call *call, int status, uint64_t took_us);
 
 /* identity.c: whether we are called that. */
 int check_host(const struct api *api, const struct http_head *head, struct err *err) MUST_CHECK;

@@ -20,6 +20,7 @@
 #include "lib/http/http-ws.h"
 #include "surface/api/socket.h"
 #include "surface/api/stream.h"
+#include "surface/api/telemetry.h"
 #include "surface/view/view.h"
 
 #define SETTLE_MS 10000 /* between two times that last uses of tokens are written down */
@@ -83,7 +84,7 @@ void api_check_stopped(struct api *api)
     if (!api->is_deaf || api->call_n > 0 || reaper_is_busy(api->reaper) || !on_stopped)
         return;
     api->on_stopped = NULL;
-    on_stopped(api->stop_context);
+    telemetry_end(api->telemetry, on_stopped, api->stop_context);
 }
 
 void call_drop(struct call *call)
@@ -112,18 +113,13 @@ void call_drop(struct call *call)
 
 /* ---- answers ---- */
 
-static void log_call(const struct call *call, int status)
+static void log_call(struct call *call, int status)
 {
     uint64_t took_us = clock_us() - call->began_us;
 
     counts_add(call->api->counts, call->route, status, took_us);
-    if (call->route->kind == ROUTE_QUICK && status < 400)
-        return; /* probes and scrapes would drown the rest */
-    (void)fprintf(stderr,
-                  "{\"level\":\"%s\",\"event\":\"request\",\"request_id\":\"%s\",\"route\":\"%s\","
-                  "\"status\":%d,\"duration_us\":%llu,\"tenant\":\"%s\",\"principal\":\"%s\"}\n",
-                  status >= 500 ? "error" : "info", call->id, call->route->name, status,
-                  (unsigned long long)took_us, call->caller.tenant, call->caller.principal);
+    if (call->route->kind != ROUTE_QUICK || status >= 400)
+        call_tell(call, status, took_us); /* probes and scrapes would drown the rest */
 }
 
 void call_fail(struct call *call, const struct err *err)
@@ -513,6 +509,7 @@ static int fill_call(struct call *call, const struct route *route, const struct 
     struct str encoding = http_find(head, "content-encoding");
 
     call->route = route;
+    call_trace(call, head);
     call->query_text = arena_text(&call->mem, head->query);
     for (size_t i = 0; i < ROUTE_PARAMS_MAX; i++)
         call->params[i] = params[i].p ? arena_text(&call->mem, params[i]) : NULL;
@@ -687,6 +684,8 @@ static int open_parts(struct api *api, const struct api_config *config, struct e
     uv_unref((uv_handle_t *)api->tick);
     (void)uv_timer_start(api->tick, on_tick, SETTLE_MS, SETTLE_MS);
     api->reaper = reaper_new(api);
+    if (config->telemetry.url && telemetry_open(api, &config->telemetry, &api->telemetry, err) < 0)
+        return -1;
     return tenants_find_all(api->tenants, err);
 }
 
@@ -721,6 +720,7 @@ void api_free(struct api *api)
     jobs_free(api->runs);
     jobs_free(api->look);
     posts_close(api->posts);
+    telemetry_close(api->telemetry);
     if (api->tick) {
         reaper_close(api->reaper);
         uv_close((uv_handle_t *)api->tick, on_tick_closed);
@@ -750,5 +750,8 @@ void api_stop(struct api *api, unsigned grace_ms, void (*on_stopped)(void *conte
     api->on_stopped = on_stopped;
     api->stop_context = context;
     __atomic_store_n(&api->is_stopping, true, __ATOMIC_RELAXED); /* other threads look, too */
-    http_server_stop(api->server, grace_ms, on_server_stopped);
+    if (api->is_deaf)
+        api_check_stopped(api); /* what is still waited for is waited for no longer */
+    else
+        http_server_stop(api->server, grace_ms, on_server_stopped);
 }

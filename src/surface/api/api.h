@@ -10,6 +10,14 @@ struct api;
 struct json;
 struct uv_loop_s;
 
+/* Where telemetry goes. */
+struct telemetry_config {
+    const char *url;         /* NULL: nowhere */
+    const char *headers;     /* as in OTEL_EXPORTER_OTLP_HEADERS, or NULL */
+    const char *certificate; /* a file of those to trust instead of the machine's, or NULL */
+    bool plain_anywhere;     /* http:// is not only for this machine */
+};
+
 struct api_config {
     const char *state_dir;
     const char *policy_text;  /* for tenants without one; NULL: built in */
@@ -18,8 +26,9 @@ struct api_config {
     unsigned runs_max;        /* commands at once; 0: a default */
     unsigned waiting_max;     /* requests that wait for their turn; 0: a default */
     unsigned connections_max; /* 0: a default */
-    const char *version;      /* of this build */
-    const char *build;        /* exactly which; a command line of another works by itself */
+    struct telemetry_config telemetry;
+    const char *version; /* of this build */
+    const char *build;   /* exactly which; a command line of another works by itself */
 };
 
 int api_open(struct uv_loop_s *loop, const struct api_config *config, struct api **out,

@@ -72,7 +72,8 @@ struct request call_request(struct call *call, enum action_kind kind)
         .image = "host",
         .name = "",
         .scope = "session",
-        .argv = {nothing, 1}
+        .argv = {nothing,       1   },
+        .watch = {call_note_run, call}
     };
 }
 

@@ -11,6 +11,7 @@
 #include "lib/crypto/crypto.h"
 #include "lib/http/http-server.h"
 #include "lib/json/json.h"
+#include "lib/otlp/otlp.h"
 #include "surface/api/jobs.h"
 #include "surface/api/route.h"
 #include "surface/api/tenant.h"
@@ -41,6 +42,14 @@ struct passed {
     bool is_socket; /* asks for a WebSocket */
 };
 
+/* What is told of a request to those who watch: in the log, and to a collector. */
+struct call_trace {
+    struct trace_context own; /* trace_id "": nobody asked for one */
+    char parent_id[SPAN_ID_TEXT_BYTES];
+    struct run_note *runs; /* what it ran, the last first */
+    unsigned run_n;
+};
+
 struct call {
     struct job job;
     struct api *api;
@@ -68,6 +77,7 @@ struct call {
     int file_fd;      /* BODY_FILE: all of it, in a file without a name */
     char file_hash[HASH_TEXT_BYTES];
     uint64_t began_us;
+    struct call_trace trace;
 
     /* the answer, made by the handler */
     int status;
@@ -110,6 +120,8 @@ int call_govern_by(struct call *call, const char *policy_text, const char *profi
 void call_release(struct call *call, struct lent *lent);
 /* A request of this caller, with what every request has. */
 struct request call_request(struct call *call, enum action_kind kind);
+/* Notes what became of a run of this call; call_request() has it told. */
+void call_note_run(void *call, const struct run *run);
 
 /* BODY_FILE: a path to the body while the call lasts; and a failure's words without it, -1. */
 const char *call_file_path(struct call *call);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Counters, as Prometheus reads them. */
+/* Counters, as Prometheus reads them and as a collector is told them. */
 
 #include "surface/api/api-private.h"
 
@@ -11,6 +11,8 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/io.h"
+#include "lib/base/limits.h"
+#include "surface/api/telemetry.h"
 
 #include <fcntl.h>
 
@@ -123,48 +125,178 @@ static uint64_t resident_bytes(void)
     return str_u64(str_cut(&rest, ' '), &pages) ? pages * (uint64_t)sysconf(_SC_PAGESIZE) : 0;
 }
 
-static int write_gauge(struct buf *out, const char *name, const char *type, const char *help,
-                       double value, struct err *err)
+/* What is one number each. */
+struct row {
+    const char *name, *help;
+    bool is_counter;
+    double value;
+};
+#define ROWS 14
+
+static double processor_seconds(void)
 {
-    return buf_addf(out, err, "# HELP %s %s\n# TYPE %s %s\n%s %.17g\n", name, help, name, type,
-                    name, value);
+    struct rusage used = {0};
+
+    (void)getrusage(RUSAGE_SELF, &used);
+    return (double)(used.ru_utime.tv_sec + used.ru_stime.tv_sec) +
+           (double)(used.ru_utime.tv_usec + used.ru_stime.tv_usec) / 1e6;
+}
+
+static void read_rows(const struct api *api, struct row out[ROWS])
+{
+    struct http_counts http = http_server_counts(api->server);
+    struct jobs_numbers runs = jobs_look(api->runs);
+    struct otlp_numbers otlp = telemetry_look(api->telemetry);
+    /* clang-format off */
+    const struct row rows[ROWS] = {
+        {"brig_connections", "Open connections.", false, http.connections},
+        {"brig_connections_accepted_total", "Connections since the start.", true, (double)http.accepted},
+        {"brig_connections_refused_total", "Connections turned away.", true, (double)http.overflow},
+        {"brig_http_faults_total", "Requests refused for their framing.", true, (double)http.refused},
+        {"brig_http_timeouts_total", "Connections that stopped half way.", true, (double)http.timeouts},
+        {"brig_calls", "Requests under way.", false, (double)api->call_n},
+        {"brig_runs", "Handlers that run something now.", false, (double)runs.running},
+        {"brig_runs_waiting", "Requests that wait for their turn to run.", false, (double)runs.waiting},
+        {"process_start_seconds_ago", "Seconds since the start.", false,
+         (double)(clock_us() - api->began_us) / 1e6},
+        {"process_resident_memory_bytes", "Resident memory.", false, (double)resident_bytes()},
+        {"process_cpu_seconds_total", "Processor time.", true, processor_seconds()},
+        {"brig_otlp_sent_total", "Telemetry a collector has taken.", true, (double)otlp.sent},
+        {"brig_otlp_dropped_total", "Telemetry nobody has taken: there was no room, or no use.", true,
+         (double)otlp.dropped},
+        {"brig_otlp_failures_total", "Requests to the collector that came to nothing.", true,
+         (double)otlp.failed},
+    };
+    /* clang-format on */
+
+    memcpy(out, rows, sizeof rows);
+}
+
+static int write_row(struct buf *out, const struct row *row, struct err *err)
+{
+    return buf_addf(out, err, "# HELP %s %s\n# TYPE %s %s\n%s %.17g\n", row->name, row->help,
+                    row->name, row->is_counter ? "counter" : "gauge", row->name, row->value);
 }
 
 int counts_write(const struct api *api, struct buf *out, struct err *err)
 {
-    struct http_counts http = http_server_counts(api->server);
-    struct jobs_numbers runs = jobs_look(api->runs);
-    struct rusage used = {0};
-    const struct {
-        const char *name, *type, *help;
-        double value;
-    } rows[] = {
-        {"brig_connections",                "gauge",   "Open connections.",                         http.connections        },
-        {"brig_connections_accepted_total", "counter", "Connections since the start.",
-         (double)http.accepted                                                                                              },
-        {"brig_connections_refused_total",  "counter", "Connections turned away.",
-         (double)http.overflow                                                                                              },
-        {"brig_http_faults_total",          "counter", "Requests refused for their framing.",
-         (double)http.refused                                                                                               },
-        {"brig_http_timeouts_total",        "counter", "Connections that stopped half way.",
-         (double)http.timeouts                                                                                              },
-        {"brig_calls",                      "gauge",   "Requests under way.",                       (double)api->call_n     },
-        {"brig_runs",                       "gauge",   "Handlers that run something now.",          (double)runs.running    },
-        {"brig_runs_waiting",               "gauge",   "Requests that wait for their turn to run.",
-         (double)runs.waiting                                                                                               },
-        {"process_start_seconds_ago",       "gauge",   "Seconds since the start.",
-         (double)(clock_us() - api->began_us) / 1e6                                                                         },
-        {"process_resident_memory_bytes",   "gauge",   "Resident memory.",                          (double)resident_bytes()},
-    };
+    struct row rows[ROWS];
 
-    (void)getrusage(RUSAGE_SELF, &used);
-    for (size_t i = 0; i < COUNT(rows); i++)
-        if (write_gauge(out, rows[i].name, rows[i].type, rows[i].help, rows[i].value, err) < 0)
+    read_rows(api, rows);
+    for (size_t i = 0; i < ROWS; i++)
+        if (write_row(out, &rows[i], err) < 0)
             return -1;
-    if (write_gauge(out, "process_cpu_seconds_total", "counter", "Processor time.",
-                    (double)(used.ru_utime.tv_sec + used.ru_stime.tv_sec) +
-                        (double)(used.ru_utime.tv_usec + used.ru_stime.tv_usec) / 1e6,
-                    err) < 0)
-        return -1;
     return write_requests(api->counts, out, err) < 0 ? -1 : write_durations(api->counts, out, err);
+}
+
+/* ---- to a collector ---- */
+
+/* One metric with its points, each message its own. */
+struct telling {
+    struct telemetry *to;
+    struct arena mem;
+    uint64_t began_ns, now_ns;
+};
+
+static void tell_rows(struct telling *telling, const struct api *api)
+{
+    struct row rows[ROWS];
+
+    read_rows(api, rows);
+    for (size_t i = 0; i < ROWS; i++) {
+        const struct otlp_metric metric = {rows[i].name, rows[i].help,
+                                           rows[i].is_counter ? OTLP_SUM : OTLP_GAUGE,
+                                           telling->began_ns, telling->now_ns};
+        const struct otlp_point point = {.value = rows[i].value};
+        struct json *json = otlp_metric_json(&telling->mem, &metric);
+
+        otlp_metric_point(&telling->mem, json, &metric, &point);
+        telemetry_send(telling->to, OTLP_METRICS, json);
+    }
+}
+
+static const char *route_name(const struct route_counts *at)
+{
+    return at->route ? at->route->name : "none";
+}
+
+static void tell_requests(struct telling *telling, const struct counts *counts)
+{
+    const struct otlp_metric metric = {"brig_http_requests_total",
+                                       "Requests by route and class of status.", OTLP_SUM,
+                                       telling->began_ns, telling->now_ns};
+    struct json *json = otlp_metric_json(&telling->mem, &metric);
+    size_t n = 0;
+
+    for (size_t i = 0; i <= counts->n; i++)
+        for (size_t class = 0; class < CLASSES; class ++) {
+            const struct otlp_attribute attributes[] = {
+                {"route",  route_name(&counts->of[i]), 0},
+                { "status", arena_printf(&telling->mem,                     "%zuxx", class), 0},
+            };
+            const struct otlp_point point = {.attributes = attributes,
+                                             .attribute_n = COUNT(attributes),
+                                             .value = (double)counts->of[i].by_class[class]};
+
+            if (!counts->of[i].by_class[class])
+                continue;
+            otlp_metric_point(&telling->mem, json, &metric, &point);
+            n++;
+        }
+    if (n)
+        telemetry_send(telling->to, OTLP_METRICS, json);
+}
+
+/* Ours say how many took so long or less; OTLP wants those of each bucket alone. */
+static void part_buckets(const struct route_counts *at, uint64_t out[BOUNDS + 1])
+{
+    uint64_t below = 0;
+
+    for (size_t i = 0; i < BOUNDS; i++) {
+        out[i] = at->buckets[i] - below;
+        below = at->buckets[i];
+    }
+    out[BOUNDS] = at->n - below;
+}
+
+static void tell_durations(struct telling *telling, const struct counts *counts)
+{
+    const struct otlp_metric metric = {"brig_http_request_seconds",
+                                       "How long requests took, by route.", OTLP_HISTOGRAM,
+                                       telling->began_ns, telling->now_ns};
+    struct json *json = otlp_metric_json(&telling->mem, &metric);
+    double bounds[BOUNDS];
+    size_t n = 0;
+
+    for (size_t i = 0; i < BOUNDS; i++)
+        bounds[i] = (double)bounds_us[i] / 1e6;
+    for (size_t i = 0; i < counts->n; i++) {
+        const struct route_counts *at = &counts->of[i];
+        const struct otlp_attribute route = {"route", route_name(at), 0};
+        uint64_t buckets[BOUNDS + 1];
+        const struct otlp_point point = {&route,  1,     (double)at->sum_us / 1e6, at->n, bounds,
+                                         buckets, BOUNDS};
+
+        if (!at->n)
+            continue;
+        part_buckets(at, buckets);
+        otlp_metric_point(&telling->mem, json, &metric, &point);
+        n++;
+    }
+    if (n)
+        telemetry_send(telling->to, OTLP_METRICS, json);
+}
+
+void counts_tell(const struct api *api)
+{
+    uint64_t now_ns = clock_wall_ns();
+    struct telling telling = {api->telemetry, ARENA(16 * MIB),
+                              now_ns - 1000U * (clock_us() - api->began_us), now_ns};
+
+    if (!api->telemetry)
+        return;
+    tell_rows(&telling, api);
+    tell_requests(&telling, api->counts);
+    tell_durations(&telling, api->counts);
+    arena_done(&telling.mem);
 }

@@ -159,6 +159,10 @@ static const struct cli_option serve_options[] = {
     {"--upstream", "URL", VALUE_TEXT,
      .help = "where other models than helm-governance are; https, or http on this machine"},
     {"--upstream-key-file", "FILE", VALUE_TEXT, .help = "the key the upstream wants to see"},
+    {"--otlp", "URL", VALUE_TEXT,
+     .help = "send traces, logs and metrics to this OpenTelemetry collector (OTLP/HTTP, JSON; "
+             "default: OTEL_EXPORTER_OTLP_ENDPOINT, or nowhere)"},
+    {"--otlp-plain", NULL, VALUE_NONE, .help = "also over plain HTTP to another machine"},
     OPTIONS_END,
 };
 

@@ -44,6 +44,12 @@ static void add_number(struct invocation *inv, struct vector *vector, const char
         add(vector, option, arena_printf(&inv->mem, "%llu", (unsigned long long)value));
 }
 
+static void add_flag(struct invocation *inv, struct vector *vector, const char *option)
+{
+    if (option_flag(inv, option) && vector->n < WORDS_MAX)
+        vector->words[vector->n++] = option;
+}
+
 /* Somebody who gives it sockets decides where it listens. */
 static bool is_activated(void)
 {
@@ -91,6 +97,8 @@ int run_serve(struct invocation *inv)
     add(&vector, "--tls-key", option_text(inv, "--tls-key"));
     add(&vector, "--upstream", option_text(inv, "--upstream"));
     add(&vector, "--upstream-key-file", option_text(inv, "--upstream-key-file"));
+    add(&vector, "--otlp", option_text(inv, "--otlp"));
+    add_flag(inv, &vector, "--otlp-plain");
     add_number(inv, &vector, "--runs");
     add_number(inv, &vector, "--grace");
     (void)become((char *const *)(uintptr_t)vector.words, &err);
