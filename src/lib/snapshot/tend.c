@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
@@ -15,6 +16,7 @@
 #include <sys/file.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 
 #define PATIENT 19
 
@@ -168,6 +170,30 @@ int snapshot_tend(struct snapshot_store *store, bool wait, struct err *err)
     return tend_all(store, err);
 }
 
+/* Those we have started and not heard the end of. A process that lives long, like the daemon, must
+ * take note of each end, and needs no more of them than fit here. */
+#define TENDERS_MAX 4
+static struct {
+    pthread_mutex_t lock;
+    pid_t pids[TENDERS_MAX];
+} tenders = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+/* Under the lock. NULL: enough of them are at work. */
+static pid_t *free_place(void)
+{
+    pid_t *place = NULL;
+
+    for (size_t i = 0; i < TENDERS_MAX; i++) {
+        pid_t *pid = &tenders.pids[i];
+
+        if (*pid > 0 && waitpid(*pid, NULL, WNOHANG) != 0)
+            *pid = 0;
+        if (*pid == 0)
+            place = pid;
+    }
+    return place;
+}
+
 void snapshot_tend_later(const struct snapshot_store *store)
 {
     char path[PATH_BYTES_MAX], home[PATH_BYTES_MAX + 16];
@@ -178,7 +204,7 @@ void snapshot_tend_later(const struct snapshot_store *store)
     posix_spawnattr_t attr;
     sigset_t none;
     struct err ignored; /* the next one who can will do it */
-    pid_t pid;
+    pid_t pid, *place;
 
     /* In a program that is not installed, such as a test, there may be none. */
     if (program_beside("brig", path, sizeof path, &ignored) < 0)
@@ -192,7 +218,11 @@ void snapshot_tend_later(const struct snapshot_store *store)
     for (int fd = 0; fd < 3; fd++)
         (void)posix_spawn_file_actions_addopen(&files, fd, "/dev/null", O_RDWR, 0);
     (void)posix_spawn_file_actions_addclosefrom_np(&files, 3);
-    (void)posix_spawn(&pid, path, &files, &attr, argv, env);
+    (void)pthread_mutex_lock(&tenders.lock);
+    place = free_place();
+    if (place && posix_spawn(&pid, path, &files, &attr, argv, env) == 0)
+        *place = pid;
+    (void)pthread_mutex_unlock(&tenders.lock);
     (void)posix_spawn_file_actions_destroy(&files);
     (void)posix_spawnattr_destroy(&attr);
 }
