@@ -171,6 +171,14 @@ int govern_enroll(struct govern *govern, const struct request *request,
                   const struct enrollment *ask, struct run *run, struct custodian *out,
                   struct err *err) MUST_CHECK;
 
+/* The standing policy of a state directory, for requests that bring none: *out is NULL when there
+ * is none, and then the built-in one holds. And another one from now on, or (NULL) none any more;
+ * what was made before keeps its own. */
+int govern_policy_text(const char *state_dir, struct arena *mem, const char **out,
+                       struct err *err) MUST_CHECK;
+int govern_policy_apply(struct govern *govern, const struct request *request, const char *text,
+                        struct run *run, struct err *err) MUST_CHECK;
+
 /* What was used, by day and principal, the newest day first: sums over the ledger. */
 struct usage {
     struct str day; /* "2026-11-16" */

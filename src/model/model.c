@@ -108,6 +108,7 @@ const char *action_name(enum action_kind kind)
         [ACTION_APPROVE] = "approve",
         [ACTION_REJECT] = "reject",
         [ACTION_ENROLL] = "enroll",
+        [ACTION_POLICY] = "policy",
         [ACTION_FREEZE] = "freeze",
         [ACTION_UNFREEZE] = "unfreeze",
         [ACTION_PROPOSE] = "propose",

@@ -56,6 +56,7 @@
     X(IMAGE_REFUSED, "IMAGE_REFUSED",                                                              \
       "the image is not what was asked for, or the way to it is not allowed")                      \
     X(TOKEN_FAILED, "TOKEN_FAILED", "a token could not be made or revoked")                        \
+    X(POLICY_FAILED, "POLICY_FAILED", "the standing policy could not be changed")                  \
     X(FREEZE_FAILED, "FREEZE_FAILED", "it could not be frozen or unfrozen")                        \
     X(FILE_FAILED, "FILE_FAILED", "a file could not be read or changed")                           \
     X(PORT_FAILED, "PORT_FAILED", "a port could not be opened")                                    \

@@ -78,6 +78,7 @@ enum action_kind {
     ACTION_APPROVE, /* a person's word; no sandbox is part of it */
     ACTION_REJECT,
     ACTION_ENROLL, /* and who that person is */
+    ACTION_POLICY, /* which rules stand; no sandbox is part of it */
     ACTION_FREEZE, /* whose new effects are refused; no sandbox is part of it */
     ACTION_UNFREEZE,
     ACTION_PROPOSE, /* a command somebody asks about, before it is run; nothing happens */
@@ -387,6 +388,10 @@ struct outcome {
         const char *custodian; /* that was enrolled, or NULL */
         const char *key_id;
     } approval;
+    struct {
+        const char *hash; /* of the policy that holds from now on, or NULL */
+        bool is_standing; /* else it is the built-in one */
+    } policy;
     struct {
         const char *tenant;    /* that was frozen or unfrozen, "" for all; NULL: none was */
         const char *principal; /* "": everybody of it */

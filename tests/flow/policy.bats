@@ -3,6 +3,7 @@
 # brig policy check: policies read as a run would read them.
 
 load common
+load sandbox
 
 write() {
     printf '%s\n' "$@" >policy.yaml
@@ -75,4 +76,31 @@ write() {
     mkfifo policy.yaml
     run timeout 5 "$BRIG" policy check policy.yaml
     [ "$status" -eq 64 ]
+}
+
+@test "a standing policy holds without a flag, here and in a daemon, until it is reset" {
+    printf 'version: 1\ncommands:\n  - allow: [cat]\n' >stands.yaml
+    run -0 brig policy apply stands.yaml
+    says "this policy holds from now on: sha256:"
+    receipt_is .action policy
+    receipt_is .outcome.policy.standing true
+    run -77 brig sandbox exec -- true
+    receipt_is .reason_code POLICY_DEFAULT_DENY
+    run -0 brig sandbox exec --policy "$BRIG_ROOT/policies/default.yaml" -- true
+    run -0 brig sandbox create --json
+    id=$(jq -r .sandbox_id <<<"$output")
+
+    # What is none changes nothing; one that was damaged by hand refuses everything but its repair.
+    echo 'version: 7' >none.yaml
+    run -64 brig policy apply none.yaml
+    run -77 brig sandbox exec -- true
+    echo 'version: 7' >"$BRIG_HOME/policy.yaml"
+    run -64 brig sandbox exec -- true
+    says "the standing policy"
+    run -0 brig policy reset --json
+    json_is .standing false
+    run -0 brig sandbox exec -- true
+    # The sandbox that stands keeps what it was made under.
+    run -77 brig sandbox exec "$id" -- true
+    run -0 brig sandbox destroy "$id"
 }

@@ -146,6 +146,8 @@ receipts verify     verifyReceipts
 receipts head       getReceiptsHead
 receipts export     exportReceipts
 policy check        checkPolicy
+policy apply        applyPolicy
+policy reset        resetPolicy
 image pull          pullImage
 image import        importImage
 image list          listImages
@@ -202,4 +204,32 @@ V
         echo "no such route: $missing" >&2
         return 1
     }
+}
+
+@test "a tenant's policy is changed by those who may, for what comes, and for that tenant only" {
+    serve
+    TOKEN=$(token --tenant acme --scope run --scope read)
+    put() { api -X PUT --data-binary "$1" /v1/policy; }
+    rules='{"text":"version: 1\ncommands:\n  - allow: [cat]\n"}'
+    put "$rules"
+    refused 403 forbidden
+    TOKEN=$(token --tenant acme --scope run --scope read --scope policy --scope receipts)
+    put '{"text":"version: 7"}'
+    refused 400 invalid
+    post /v1/runs '{"command":["true"]}'
+    is_status 200
+    put "$rules"
+    is_status 200
+    json_is .standing true
+    api "/v1/receipts/$(printf '%s' "$output" | jq -r .receipt_id)"
+    json_is .action policy
+    post /v1/runs '{"command":["true"]}'
+    refused 403 forbidden
+    api /v1/policy
+    json_is .source file
+    run -0 brig sandbox exec -- true
+    api -X DELETE /v1/policy
+    json_is .standing false
+    post /v1/runs '{"command":["true"]}'
+    is_status 200
 }

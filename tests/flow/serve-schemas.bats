@@ -114,6 +114,8 @@ deleted() {
     got listTokens /v1/tokens
     got listFrozen /v1/freeze
     got showUsage /v1/usage
+    api -X PUT --data-binary '{"text":"version: 1\n"}' /v1/policy && kept applyPolicy
+    api -X DELETE /v1/policy && kept resetPolicy
     got listApprovals /v1/approvals
     # Errors are of one form.
     api /v1/sandboxes/none && kept getSandbox 1 error

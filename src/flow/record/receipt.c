@@ -302,6 +302,15 @@ static struct json *approval_json(struct arena *mem, const struct run *run)
     return json;
 }
 
+static struct json *policy_json(struct arena *mem, const struct run *run)
+{
+    struct json *json = json_object(mem);
+
+    json_put_text(mem, json, "policy_hash", run->outcome.policy.hash);
+    json_put_bool(mem, json, "standing", run->outcome.policy.is_standing);
+    return json;
+}
+
 static struct json *freeze_json(struct arena *mem, const struct run *run)
 {
     struct json *json = json_object(mem);
@@ -318,6 +327,8 @@ static void put_moved(struct arena *mem, const struct run *run, struct json *out
         json_put(outcome, "token", token_json(mem, run));
     if (run->outcome.approval.id || run->outcome.approval.custodian)
         json_put(outcome, "approval", approval_json(mem, run));
+    if (run->outcome.policy.hash)
+        json_put(outcome, "policy", policy_json(mem, run));
     if (run->outcome.freeze.tenant)
         json_put(outcome, "freeze", freeze_json(mem, run));
     if (run->action.kind == ACTION_FILES)

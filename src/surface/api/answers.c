@@ -98,6 +98,8 @@ const struct answer answers[] = {
     {"confirmApproval", 200, "ApprovalDone", NULL},
     {"rejectApproval", 200, "ApprovalDone", NULL},
     {"showUsage", 200, "Usages", NULL},
+    {"applyPolicy", 200, "PolicyChange", NULL},
+    {"resetPolicy", 200, "PolicyChange", NULL},
     {0},
 };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Rules: the tenant's shown, any text checked, and what either would say to a command. Nothing here
- * has an effect, so nothing has a receipt. */
+/* Rules: the tenant's shown and changed, any text checked, and what either would say to a command.
+ * Only a change has an effect, and a receipt. */
 
 #include "surface/api/call.h"
 #include "surface/api/tables.h"
@@ -31,6 +31,59 @@ static int show(struct call *call, const void *body, const void *query, struct e
     if (text)
         json_put_bytes(&call->mem, answer, "text", str_of(text));
     return call_answer(call, 200, answer, err);
+}
+
+/* ---- change ---- */
+
+struct policy_body {
+    const char *text;
+};
+
+/* clang-format off */
+static const struct field policy_fields[] = {
+    {"text", FIELD_TEXT, offsetof(struct policy_body, text), .required = true,
+     .max = POLICY_TEXT_MAX, .help = "The policy that is to hold, as a file would have it."},
+    {0},
+};
+/* clang-format on */
+
+/* By a governor of no rules: those that stand may be what has to be mended. */
+static int change(struct call *call, const char *text, struct err *err)
+{
+    struct request request = call_request(call, ACTION_POLICY);
+    struct json *answer = json_object(&call->mem);
+    struct lent lent;
+    struct run run;
+    int failed;
+
+    if (call_govern_by(call, NULL, NULL, &lent, err) < 0)
+        return -1;
+    run_init(&run);
+    failed = govern_policy_apply(lent.govern, &request, text, &run, err);
+    call_release(call, &lent);
+    if (!failed) {
+        json_put_text(&call->mem, answer, "policy_hash", run.outcome.policy.hash);
+        json_put_bool(&call->mem, answer, "standing", run.outcome.policy.is_standing);
+        json_put_text(&call->mem, answer, "receipt_id", run.closing.id);
+        failed = call_answer(call, 200, answer, err);
+    }
+    run_done(&run);
+    return failed;
+}
+
+static int apply(struct call *call, const void *body, const void *query, struct err *err)
+{
+    const struct policy_body *wanted = body;
+
+    (void)query;
+    return change(call, wanted->text, err);
+}
+
+static int reset(struct call *call, const void *body, const void *query, struct err *err)
+{
+    (void)body;
+    (void)query;
+    return change(call, NULL, err);
 }
 
 /* ---- check ---- */
@@ -140,6 +193,25 @@ const struct route routes_policies[] = {
      .answer = "Its hash, how many rules it has, where it comes from, and its text unless it is "
                "built in.",
      .handle = show},
+    {.method = HTTP_PUT,
+     .path = "/v1/policy",
+     .kind = ROUTE_LOOK,
+     .scope = SCOPE_POLICY,
+     .body = BODY_JSON,
+     .fields = policy_fields,
+     .body_size = sizeof(struct policy_body),
+     .name = "applyPolicy",
+     .summary = "Another policy for what this tenant does from now on; what stands keeps its own.",
+     .answer = "Its hash, and the receipt of the change.",
+     .handle = apply},
+    {.method = HTTP_DELETE,
+     .path = "/v1/policy",
+     .kind = ROUTE_LOOK,
+     .scope = SCOPE_POLICY,
+     .name = "resetPolicy",
+     .summary = "No policy of its own for this tenant any more: the daemon's holds again.",
+     .answer = "The hash of the built-in one, and the receipt of the change.",
+     .handle = reset},
     {.method = HTTP_POST,
      .path = "/v1/policies/check",
      .kind = ROUTE_LOOK,

@@ -253,42 +253,17 @@ int tenant_spool(const struct tenant *tenant, struct arena *mem, const char **ou
 
 /* ---- rules ---- */
 
-#define POLICY_FILE "policy.yaml"
-
-static const char *policy_path(struct arena *mem, const struct tenant *tenant)
-{
-    return arena_printf(mem, "%s/" POLICY_FILE, tenant->state_dir);
-}
-
 int tenant_rules(struct tenant *tenant, struct arena *mem, const char **policy_text,
                  const char **profile_text, struct err *err)
 {
-    AUTO_BUF struct buf text = BUF(POLICY_TEXT_MAX);
-    const char *path = policy_path(mem, tenant);
     const struct tenants *all = tenant->all;
 
-    *policy_text = all->policy_text;
     *profile_text = all->profile_text;
-    if (access(path, F_OK) < 0)
-        return 0;
-    if (file_read(AT_FDCWD, path, &text, err) < 0)
+    if (govern_policy_text(tenant->state_dir, mem, policy_text, err) < 0)
         return -1;
-    *policy_text = arena_text(mem, buf_str(&text));
+    if (!*policy_text)
+        *policy_text = all->policy_text;
     return 0;
-}
-
-int tenant_set_policy(struct tenant *tenant, const char *policy_text, struct err *err)
-{
-    AUTO_ARENA struct arena mem = ARENA(64 * KIB);
-    AUTO(policy) struct policy *policy = NULL;
-    const char *path = policy_path(&mem, tenant);
-    struct mark where = {0, 0};
-
-    if (!policy_text)
-        return unlink(path) < 0 && errno != ENOENT ? err_os(err, "removing the policy") : 0;
-    if (policy_parse(str_of(policy_text), &policy, &where, err) < 0)
-        return err_in(err, "line %u, column %u", where.line, where.column);
-    return file_replace(path, policy_text, strlen(policy_text), 0600, err);
 }
 
 static int open_policy(const char *text, struct policy **out, struct err *err)

@@ -53,8 +53,6 @@ int tenant_spool(const struct tenant *tenant, struct arena *mem, const char **ou
 /* The rules new sandboxes live under, copied into mem; NULL: built in, or none. */
 int tenant_rules(struct tenant *tenant, struct arena *mem, const char **policy_text,
                  const char **profile_text, struct err *err) MUST_CHECK;
-/* From now on; ERR_INVALID: it is no policy. NULL: back to the daemon's. */
-int tenant_set_policy(struct tenant *tenant, const char *policy_text, struct err *err) MUST_CHECK;
 
 /* A governor under rules, for one thread, until it is given back. */
 struct lent {

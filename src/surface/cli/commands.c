@@ -263,6 +263,27 @@ static const struct command policy_check = {
     .local = true,
 };
 
+static const struct command policy_apply = {
+    .path = "policy apply",
+    .operands = "FILE",
+    .operand_min = 1,
+    .operand_max = 1,
+    .summary = "make a policy the standing one",
+    .help = "It holds for every run and every new sandbox that brings no --policy of its own, also "
+            "for those of a daemon of this state directory. Sandboxes that stand keep theirs.",
+    .options = json_option,
+    .run = run_policy_apply,
+};
+
+static const struct command policy_reset = {
+    .path = "policy reset",
+    .operands = "",
+    .summary = "no standing policy any more: the built-in one holds",
+    .help = "A daemon that was started with --policy goes back to that one.",
+    .options = json_option,
+    .run = run_policy_reset,
+};
+
 static const struct command image_pull = {
     .path = "image pull",
     .operands = "REF",
@@ -584,6 +605,8 @@ const struct command *const commands[] = {
     &receipts_export,
     &verify_files,
     &policy_check,
+    &policy_apply,
+    &policy_reset,
     &image_pull,
     &image_import,
     &image_list,

@@ -134,7 +134,9 @@ int run_receipts_head(struct invocation *inv);
 int run_receipts_export(struct invocation *inv);
 int run_verify(struct invocation *inv);       /* verify.c */
 int run_policy_check(struct invocation *inv); /* policy.c */
-int run_image_pull(struct invocation *inv);   /* image.c */
+int run_policy_apply(struct invocation *inv);
+int run_policy_reset(struct invocation *inv);
+int run_image_pull(struct invocation *inv); /* image.c */
 int run_image_import(struct invocation *inv);
 int run_image_list(struct invocation *inv);
 int run_image_show(struct invocation *inv);

@@ -1,12 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* brig policy check FILE...: reads policies as a run would, and shows what is wrong with them. */
+/* brig policy: policies read as a run would, and the one that stands. */
 
-#include "surface/cli/commands.h"
+#include "surface/cli/sandbox.h"
 
 #include "flow/decide/decide.h"
+#include "lib/base/io.h"
+#include "lib/base/limits.h"
 #include "lib/json/json.h"
+#include "model/run.h"
 #include "surface/view/view.h"
+
+#include <fcntl.h>
 
 #define CARET_MAX 4096
 
@@ -80,4 +85,63 @@ int run_policy_check(struct invocation *inv)
     json_put(answer, "policies", list);
     printed = cli_json(inv, answer);
     return status ? status : printed;
+}
+
+/* ---- the one that stands ---- */
+
+static int print_change(struct invocation *inv, const struct run *run)
+{
+    struct json *object = json_object(&inv->mem);
+
+    if (!inv->json) {
+        (void)fprintf(inv->out, "%s from now on: %s; receipt %s\n",
+                      run->outcome.policy.is_standing ? "this policy holds" : "the built-in policy",
+                      run->outcome.policy.hash, run->closing.id);
+        return 0;
+    }
+    json_put_text(&inv->mem, object, "policy_hash", run->outcome.policy.hash);
+    json_put_bool(&inv->mem, object, "standing", run->outcome.policy.is_standing);
+    json_put_text(&inv->mem, object, "receipt_id", run->closing.id);
+    return cli_json(inv, object);
+}
+
+static int change(struct invocation *inv, const char *text)
+{
+    AUTO_SANDBOX_CALL struct sandbox_call call = {.by_no_rules = true};
+    struct run run;
+    struct err err;
+    int status;
+
+    if (sandbox_call_open(inv, &call, &status) < 0)
+        return status;
+    run_init(&run);
+    status = govern_policy_apply(call.govern, &call.request, text, &run, &err) < 0
+                 ? cli_error(inv, &err)
+                 : print_change(inv, &run);
+    run_done(&run);
+    return status;
+}
+
+int run_policy_apply(struct invocation *inv)
+{
+    AUTO_POLICY_PROBLEM struct policy_problem problem = {0};
+    AUTO(policy) struct policy *policy = NULL;
+    AUTO_BUF struct buf text = BUF(POLICY_TEXT_MAX);
+    const char *path = inv->operands.v[0];
+    struct err err;
+
+    if (policy_open_showing(path, &policy, &problem, &err) < 0) {
+        if (inv->json)
+            return cli_error(inv, &err);
+        show_problem(inv, &problem, &err);
+        return cli_status(inv, err.code);
+    }
+    if (file_read(AT_FDCWD, path, &text, &err) < 0)
+        return cli_error(inv, &err);
+    return change(inv, buf_text(&text));
+}
+
+int run_policy_reset(struct invocation *inv)
+{
+    return change(inv, NULL);
 }

@@ -134,6 +134,23 @@ static int read_profile(struct invocation *inv, const char *path, struct sandbox
     return 0;
 }
 
+static int open_standing(struct invocation *inv, struct sandbox_call *call, struct err *err)
+{
+    const char *state_dir = NULL;
+    bool exists = false;
+    struct mark where;
+
+    if (!call->by_no_rules &&
+        (cli_state_find(inv, &state_dir, &exists, err) < 0 ||
+         (exists && govern_policy_text(state_dir, &inv->mem, &call->policy_text, err) < 0)))
+        return -1;
+    if (!call->policy_text)
+        return policy_builtin(&call->policy, err);
+    if (policy_parse(str_of(call->policy_text), &call->policy, &where, err) < 0)
+        return err_in(err, "the standing policy (\"brig policy apply\" replaces it)");
+    return 0;
+}
+
 static int open_policy(struct invocation *inv, struct sandbox_call *call, struct err *err)
 {
     const char *path = text_or(inv, "--policy", NULL);
@@ -143,7 +160,7 @@ static int open_policy(struct invocation *inv, struct sandbox_call *call, struct
     struct err ignored;
 
     if (!path)
-        return policy_builtin(&call->policy, err);
+        return open_standing(inv, call, err);
     if (policy_open_showing(path, &call->policy, &problem, err) == 0) {
         if (file_read(AT_FDCWD, path, &text, err) < 0)
             return -1;

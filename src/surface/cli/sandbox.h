@@ -13,7 +13,8 @@ struct policy;
 /* A governor for the policy and profile the options name, and the request they make. */
 struct sandbox_call {
     struct policy *policy;
-    const char *policy_text;  /* of --policy, or NULL */
+    const char *policy_text;  /* of --policy, else the standing one; NULL: built in */
+    bool by_no_rules;         /* the standing policy may be what has to be mended */
     const char *profile_text; /* of --profile, or NULL */
     const char *sandbox;      /* id of the kept one that inv->subject names, or NULL */
     const char *made;         /* config of one whose policy and profile to open, or NULL */

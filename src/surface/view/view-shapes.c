@@ -92,6 +92,7 @@ enum {
     AT_APPROVAL_DONE,
     AT_USAGE,
     AT_USAGES,
+    AT_POLICY_CHANGE,
 };
 
 /* clang-format off */
@@ -703,6 +704,13 @@ static const struct shape_member usage[] = {
     {0},
 };
 
+static const struct shape_member policy_change[] = {
+    {TEXT("policy_hash")},
+    {BOOL("standing")},
+    {TEXT("receipt_id")},
+    {0},
+};
+
 static const struct shape_member usages[] = {
     {LIST("usage", USAGE)},
     {0},
@@ -776,6 +784,7 @@ const struct shape view_shapes[] = {
     [AT_APPROVAL_DONE] = {"ApprovalDone", approval_done},
     [AT_USAGE] = {"Usage", usage},
     [AT_USAGES] = {"Usages", usages},
+    [AT_POLICY_CHANGE] = {"PolicyChange", policy_change},
     {0},
 };
 
