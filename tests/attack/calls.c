@@ -20,7 +20,7 @@ struct call {
     const char *group;
     const char *name;
     long number;
-    long args[5];
+    long args[6]; /* all a call can have: what it is not given, it would find somewhere */
 };
 
 static const struct call calls[] = {
@@ -149,8 +149,9 @@ int main(int argc, char **argv)
         const struct call *call = &calls[i];
 
         if (strcmp(call->group, argv[1]) == 0)
-            (void)attempt(call->name, syscall(call->number, call->args[0], call->args[1],
-                                              call->args[2], call->args[3], call->args[4]));
+            (void)attempt(call->name,
+                          syscall(call->number, call->args[0], call->args[1], call->args[2],
+                                  call->args[3], call->args[4], call->args[5]));
     }
     return 0;
 }
