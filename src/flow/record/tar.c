@@ -30,21 +30,27 @@ static unsigned sum_of(const char head[TAR_BLOCK])
     return sum;
 }
 
+/* Fields are as long as they are: no NUL belongs to them but those that are written. */
+static void put(char *at, struct str text)
+{
+    memcpy(at, text.p, text.n);
+}
+
 int tar_head(const char *name, uint64_t size, char out[TAR_BLOCK], struct err *err)
 {
     if (strlen(name) > TAR_NAME_MAX || size > SIZE_MAX_BYTES)
         return err_set(err, ERR_LIMIT, "%s does not fit into a tar file", name);
     memset(out, 0, TAR_BLOCK);
-    memcpy(out, name, strlen(name));
+    put(out, str_of(name));
     memcpy(out + AT_MODE, "0000644", 8);
     memcpy(out + AT_UID, "0000000", 8);
     memcpy(out + AT_GID, "0000000", 8);
     (void)snprintf(out + AT_SIZE, SIZE_DIGITS + 1, "%011llo", (unsigned long long)size);
     memcpy(out + AT_TIME, "00000000000", SIZE_DIGITS + 1);
     out[AT_TYPE] = '0';
-    memcpy(out + AT_MAGIC, "ustar\00000", 8);
-    memcpy(out + AT_OWNER, "root", 4);
-    memcpy(out + AT_GROUP, "root", 4);
+    put(out + AT_MAGIC, STR_LIT("ustar\00000"));
+    put(out + AT_OWNER, STR_LIT("root"));
+    put(out + AT_GROUP, STR_LIT("root"));
     (void)snprintf(out + AT_SUM, SUM_BYTES, "%06o", sum_of(out));
     out[AT_SUM + SUM_BYTES - 1] = ' ';
     return 0;
