@@ -4,8 +4,12 @@
 
 #include "flow/govern-parts.h"
 
+#include <assert.h>
+
 #include "flow/decide/decide.h"
 #include "flow/record/record.h"
+
+#define NOT_RECORDED "not answering what cannot be recorded"
 
 static void decide(struct govern *govern, struct run *run)
 {
@@ -37,12 +41,12 @@ static int record(struct govern *govern, struct run *run, struct err *err)
 {
     run_enter(run, STAGE_INTEND);
     if (govern_ready(govern, err) < 0 || record_intent(govern->record, run, err) < 0)
-        return err_in(err, "not answering what cannot be recorded");
+        return err_in(err, NOT_RECORDED);
     return 0;
 }
 
-int govern_ask(struct govern *govern, const struct request *request, struct run *run,
-               struct err *err)
+int govern_consider(struct govern *govern, const struct request *request, struct run *run,
+                    struct err *err)
 {
     bool is_tool = request->kind == ACTION_TOOL;
 
@@ -52,8 +56,31 @@ int govern_ask(struct govern *govern, const struct request *request, struct run 
     decide(govern, run);
     decide_inner(govern, request->inner, run);
     (void)govern_is_frozen(govern, run); /* then that is the verdict */
+    return 0;
+}
+
+int govern_ask(struct govern *govern, const struct request *request, struct run *run,
+               struct err *err)
+{
+    if (govern_consider(govern, request, run, err) < 0)
+        return -1;
     govern_seek_word(govern, run);
     return record(govern, run, err);
+}
+
+int govern_record_asked(struct govern *govern, struct run *const *runs, size_t n, struct err *err)
+{
+    struct record_entry entries[ASKED_TOGETHER_MAX];
+
+    assert(n <= ASKED_TOGETHER_MAX);
+    for (size_t i = 0; i < n; i++) {
+        assert(runs[i]->verdict.kind != VERDICT_ASK);
+        run_enter(runs[i], STAGE_INTEND);
+        entries[i] = (struct record_entry){runs[i], false};
+    }
+    if (govern_ready(govern, err) < 0 || record_append_many(govern->record, entries, n, err) < 0)
+        return err_in(err, NOT_RECORDED);
+    return 0;
 }
 
 int govern_refuse(struct govern *govern, const struct request *request, struct str bytes,

@@ -116,6 +116,14 @@ int govern_image(struct govern *govern, const struct request *request,
  * receipt is run->intent, the answer run->verdict. */
 int govern_ask(struct govern *govern, const struct request *request, struct run *run,
                struct err *err) MUST_CHECK;
+/* The same in two steps, so that many questions become durable together. First the verdict, without
+ * a receipt: it is nobody's answer yet. One of ASK needs a person and with that govern_ask(). Then
+ * all receipts in one transaction, whoever's rules the governor has: all or none. */
+#define ASKED_TOGETHER_MAX 64
+int govern_consider(struct govern *govern, const struct request *request, struct run *run,
+                    struct err *err) MUST_CHECK;
+int govern_record_asked(struct govern *govern, struct run *const *runs, size_t n,
+                        struct err *err) MUST_CHECK;
 /* Something that is refused whatever the policy says: recorded as a denial with this reason. text,
  * a sentence, must live as long as the run; bytes is the request as it came. */
 int govern_refuse(struct govern *govern, const struct request *request, struct str bytes,

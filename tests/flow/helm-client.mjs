@@ -91,6 +91,25 @@ const scenarios = {
         assert.deepEqual(JSON.parse(elsewhere.json.choices[0].message.tool_calls[0].function.arguments), { command: ['echo', 'hi'] });
     },
 
+    // Questions of all kinds at once: each has its own answer and its own receipt.
+    async crowd() {
+        const kinds = [
+            [() => toolIntent('search', { q: 'x' }), (answer) => isAllowed(answer)],
+            [() => toolIntent('delete_all', { x: 1 }), (answer) => !isAllowed(answer) && answer.governance['Reason-Code'] === 'DENY_POLICY_VIOLATION'],
+            [() => execIntent('not-ours', ['echo', 'hi']), (answer) => isAllowed(answer)],
+            [() => toolIntent('shell', { command: ['git', 'push'] }), (answer) => !isAllowed(answer) && answer.json.helm.approval_id],
+            [() => chat('{'), (answer) => answer.status === 400],
+            [() => chat('x', { model: 'another' }), (answer) => answer.status === 503], // nobody is asked, so nothing is recorded
+        ];
+        const answers = await Promise.all(Array.from({ length: 300 }, (_, i) => kinds[i % kinds.length][0]()));
+        answers.forEach((answer, i) => assert.ok(kinds[i % kinds.length][1](answer), `${i}: ${answer.status} ${answer.bytes}`));
+        const recorded = answers.filter((answer) => answer.status !== 503);
+        for (const header of ['Receipt-ID', 'Lamport-Clock', 'Decision-ID', 'Signature']) {
+            assert.ok(recorded.every((answer) => answer.governance[header]), header);
+            assert.equal(new Set(recorded.map((answer) => answer.governance[header])).size, recorded.length, header);
+        }
+    },
+
     async denied() {
         for (const answer of [await toolIntent('delete_all', { x: 1 }), await toolIntent('shell', { command: ['rm', '-rf', '/'] }), await execIntent('x', ['rm', 'a'])]) {
             assert.equal(answer.status, 200);

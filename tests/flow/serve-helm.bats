@@ -66,6 +66,22 @@ END
     client allowed
 }
 
+@test "a crowd of questions, of two tenants: each has its own answer and its own receipt" {
+    strict_policy
+    serve --policy policy.yaml
+    TOKEN=$(token --tenant other)
+    client crowd 3>&- &
+    local other=$!
+    TOKEN=$(token)
+    client crowd
+    wait "$other"
+    run -0 brig receipts verify --json
+    json_is .integrity intact
+    # Three hundred answers; the token's receipts came before, and nothing is doubled.
+    brig receipts list --limit 1000 --json >list.json
+    [ "$(grep -o '"kind": *"decision"' list.json | wc -l)" = 100 ]
+}
+
 @test "what is malformed is refused, with a receipt" {
     serve
     TOKEN=$(token)

@@ -42,6 +42,7 @@
 #define API_RUNS_MAX 1024               /* handlers that run something, at once */
 #define API_WAITING_MAX 12000           /* requests that wait for one of them */
 #define API_LOOKS_MAX 16                /* handlers that only look */
+#define API_CLERKS_MAX 16               /* tenants whose questions are answered at once */
 #define API_STACK_BYTES (1 * MIB)       /* of each of their threads; only what is touched counts */
 #define API_CALL_MEMORY_MAX (256 * MIB) /* one request: body, run, answer */
 #define API_ANSWER_MAX (64 * MIB)

@@ -5,6 +5,7 @@
 
 #include "lib/access/access.h"
 #include "surface/api/api.h"
+#include "surface/api/asks.h"
 #include "surface/api/call.h"
 #include "surface/api/jobs.h"
 #include "surface/api/keys.h"
@@ -22,6 +23,7 @@ struct api {
     struct tenants *tenants;
     struct jobs *look; /* what takes moments */
     struct jobs *runs; /* what takes as long as a command */
+    struct asks *asks; /* what needs a receipt and nothing else */
     struct meter *meters;
     size_t meter_n, meter_room;
     struct call *calls; /* under way */
@@ -54,6 +56,8 @@ void call_deliver(struct call *call, struct http_exchange *x);
 int call_parse(struct call *call, struct err *err) MUST_CHECK;
 /* Its job begins. */
 int call_start(struct call *call, struct err *err) MUST_CHECK;
+/* Its handler is done: answers, if anybody still listens, and lets go of it. Posted to the loop. */
+void call_finish(struct http_exchange *x, void *call);
 /* *err as the answer. */
 void call_fail(struct call *call, const struct err *err);
 

@@ -243,7 +243,7 @@ static void handle_once(struct call *call)
                       call->id);
 }
 
-static void finish(struct http_exchange *x, void *argument)
+void call_finish(struct http_exchange *x, void *argument)
 {
     struct call *call = argument;
 
@@ -275,7 +275,7 @@ static void run_job(struct job *job)
     else
         (void)handle(call);
     close_fd(&call->body_fd); /* whatever is left of the body is not wanted */
-    posts_add(call->api->posts, call->exchange, finish, call);
+    posts_add(call->api->posts, call->exchange, call_finish, call);
 }
 
 static int open_orders(struct call *call, struct err *err)
@@ -291,7 +291,7 @@ int call_start(struct call *call, struct err *err)
 
     call->job = (struct job){.run = run_job, .owner = call->tenant};
     if (open_orders(call, err) < 0 ||
-        jobs_take(call->route->kind == ROUTE_RUN ? api->runs : api->look, &call->job, err) < 0)
+        jobs_take(call->route->kind == ROUTE_LOOK ? api->look : api->runs, &call->job, err) < 0)
         return -1;
     call->holders++;
     return 0;
@@ -303,7 +303,8 @@ static void start(struct call *call, struct http_exchange *x)
 
     if (call->route->kind == ROUTE_QUICK)
         (void)handle(call);
-    else if (call_start(call, &err) == 0)
+    else if ((call->route->kind == ROUTE_ASK ? asks_take(call->api->asks, call, &err)
+                                             : call_start(call, &err)) == 0)
         return;
     else
         call_fail(call, &err);
@@ -676,7 +677,8 @@ static int open_parts(struct api *api, const struct api_config *config, struct e
         jobs_open(&runs, &api->runs, err) < 0)
         return -1;
     api->server = http_server_new(api->loop, &handler, api, &limits);
-    if (posts_open(api->loop, api->server, &api->posts, err) < 0)
+    if (posts_open(api->loop, api->server, &api->posts, err) < 0 ||
+        asks_open(api, &api->asks, err) < 0)
         return -1;
     api->tick = xcalloc(1, sizeof *api->tick);
     (void)uv_timer_init(api->loop, api->tick);
@@ -717,6 +719,7 @@ void api_free(struct api *api)
 {
     if (!api)
         return;
+    asks_free(api->asks);
     jobs_free(api->runs);
     jobs_free(api->look);
     posts_close(api->posts);

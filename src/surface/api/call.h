@@ -78,6 +78,8 @@ struct call {
     char file_hash[HASH_TEXT_BYTES];
     uint64_t began_us;
     struct call_trace trace;
+    struct run *question;    /* ROUTE_ASK: what was judged; in mem */
+    struct call *next_asked; /* of asks.c */
 
     /* the answer, made by the handler */
     int status;

@@ -8,9 +8,7 @@
 #include "lib/http/http-server.h"
 
 struct post {
-    uint64_t exchange;
-    post_run *run;
-    void *argument;
+    struct posted what;
     struct post *next;
 };
 
@@ -41,8 +39,9 @@ static void on_async(uv_async_t *async)
     while (post) {
         struct post *next = post->next;
 
-        post->run(post->exchange ? http_exchange_find(posts->server, post->exchange) : NULL,
-                  post->argument);
+        post->what.run(post->what.exchange ? http_exchange_find(posts->server, post->what.exchange)
+                                           : NULL,
+                       post->what.argument);
         free(post);
         post = next;
     }
@@ -80,16 +79,25 @@ void posts_close(struct posts *posts)
         uv_close((uv_handle_t *)&posts->async, on_closed);
 }
 
-void posts_add(struct posts *posts, uint64_t exchange, post_run *run, void *argument)
+void posts_add_many(struct posts *posts, const struct posted *all, size_t n)
 {
-    struct post *post = xcalloc(1, sizeof *post);
+    struct post *first = NULL, **last = &first;
 
-    post->exchange = exchange;
-    post->run = run;
-    post->argument = argument;
+    for (size_t i = 0; i < n; i++) {
+        *last = xcalloc(1, sizeof **last);
+        (*last)->what = all[i];
+        last = &(*last)->next;
+    }
+    if (!first)
+        return;
     (void)pthread_mutex_lock(&posts->lock);
-    *posts->last = post;
-    posts->last = &post->next;
+    *posts->last = first;
+    posts->last = last;
     (void)pthread_mutex_unlock(&posts->lock);
     (void)uv_async_send(&posts->async);
+}
+
+void posts_add(struct posts *posts, uint64_t exchange, post_run *run, void *argument)
+{
+    posts_add_many(posts, &(struct posted){exchange, run, argument}, 1);
 }

@@ -21,3 +21,10 @@ int posts_open(struct uv_loop_s *loop, struct http_server *server, struct posts 
 /* Nothing may come any more; freed by the loop. */
 void posts_close(struct posts *posts);
 void posts_add(struct posts *posts, uint64_t exchange, post_run *run, void *argument);
+/* The loop is woken once for all of them. */
+struct posted {
+    uint64_t exchange;
+    post_run *run;
+    void *argument;
+};
+void posts_add_many(struct posts *posts, const struct posted *all, size_t n);

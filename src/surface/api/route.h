@@ -9,6 +9,7 @@
 #include "surface/api/fields.h"
 
 struct call;
+struct run;
 
 #define ROUTE_PARAMS_MAX 4
 
@@ -17,6 +18,13 @@ enum route_kind {
     ROUTE_QUICK, /* on the loop: touches memory only */
     ROUTE_LOOK,  /* a thread for what takes moments */
     ROUTE_RUN,   /* a thread for what may take as long as a command */
+    ROUTE_ASK,   /* with others of its tenant: see asks.h */
+};
+
+/* What a question needs once it was looked at. */
+enum asked {
+    ASKED_ELSEWHERE, /* a thread of its own: .handle, as if nobody had looked */
+    ASKED_RECEIPT,   /* the receipt of call->question; then .conclude */
 };
 
 enum body_kind {
@@ -49,6 +57,10 @@ struct route {
     const char *refusal[2]; /* a header, name and value, that every refusal of it has; or NULL */
     /* 0: answered, or will be; -1: *err is the answer. body and query are the structs, or NULL. */
     int (*handle)(struct call *call, const void *body, const void *query, struct err *err);
+    /* ROUTE_ASK, besides: judges without waiting for anybody and without an effect, into
+     * call->question; and answers once that has its receipt, or has none because of *why. */
+    enum asked (*judge)(struct call *call);
+    int (*conclude)(struct call *call, const struct err *why, struct err *err);
 };
 
 #define ROUTE_TABLES_MAX 48

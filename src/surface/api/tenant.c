@@ -42,6 +42,7 @@ struct tenant {
     struct spawner *spawner;      /* NULL until something is run */
     struct govern_shared *shared; /* one ledger for all of its governors */
     unsigned tail_n;              /* who follow it */
+    struct clerk clerk;
     struct tenant *next;
 };
 
@@ -222,6 +223,11 @@ const char *tenant_name(const struct tenant *tenant)
 const char *tenant_state_dir(const struct tenant *tenant)
 {
     return tenant->state_dir;
+}
+
+struct clerk *tenant_clerk(struct tenant *tenant)
+{
+    return &tenant->clerk;
 }
 
 int tenant_tail_enter(struct tenant *tenant, struct err *err)

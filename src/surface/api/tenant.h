@@ -11,6 +11,7 @@
  * Any thread may call these. */
 
 #include "flow/govern.h"
+#include "surface/api/asks.h"
 
 struct policy;
 struct tenant;
@@ -41,6 +42,8 @@ int tenants_each(struct tenants *tenants,
 
 const char *tenant_name(const struct tenant *tenant);
 const char *tenant_state_dir(const struct tenant *tenant);
+/* Its questions; of asks.c alone. */
+struct clerk *tenant_clerk(struct tenant *tenant);
 
 /* One more that follows its ledger; ERR_LIMIT: there are as many as may be. */
 int tenant_tail_enter(struct tenant *tenant, struct err *err) MUST_CHECK;

@@ -210,43 +210,93 @@ static int answer_run(struct call *call, const struct intent *intent, const stru
     return answer_allowed(call, intent, run, err);
 }
 
-static int judge(struct call *call, const struct intent *intent, struct err *err)
-{
-    const char *sandbox = NULL;
+/* One question, from the body to the answer; call->question is its run. */
+struct question {
+    struct run run; /* first */
+    struct intent intent;
     struct request request;
-    struct lent lent;
-    struct err why;
-    struct run run;
-    int failed;
+};
 
-    if (borrow(call, intent, &lent, &sandbox, err) < 0)
+/* Whose rules it is judged by, and as what; then it has a run that is to be done. */
+static int open_question(struct call *call, struct question *question, struct lent *lent,
+                         struct err *err)
+{
+    struct run *run = &question->run;
+    const char *sandbox = NULL;
+
+    if (borrow(call, &question->intent, lent, &sandbox, err) < 0)
         return -1;
-    fill_request(call, intent, sandbox, &request);
-    run_init(&run);
+    fill_request(call, &question->intent, sandbox, &question->request);
+    run_init(run);
     if (sandbox)
-        (void)snprintf(run.session_id, sizeof run.session_id, "%s", sandbox);
+        (void)snprintf(run->session_id, sizeof run->session_id, "%s", sandbox);
     else
-        helm_session(call, &run);
-    failed = govern_ask(lent.govern, &request, &run, &why);
-    call_release(call, &lent);
-    if (!failed)
-        failed = answer_run(call, intent, &request, &run, err);
-    else if (why.code == ERR_INVALID || why.code == ERR_LIMIT)
-        failed = refuse_malformed(call, request.kind, &why, err);
-    else
-        *err = why;
-    run_done(&run);
-    return failed ? -1 : 0;
+        helm_session(call, run);
+    call->question = run;
+    return 0;
+}
+
+static int conclude(struct call *call, const struct err *why, struct err *err)
+{
+    struct question *question = (struct question *)call->question;
+
+    if (!why)
+        return answer_run(call, &question->intent, &question->request, &question->run, err);
+    if (why->code == ERR_INVALID || why->code == ERR_LIMIT)
+        return refuse_malformed(call, question->request.kind, why, err);
+    *err = *why;
+    return -1;
 }
 
 static int govern_it(struct call *call, const struct json *body, struct err *err)
 {
-    struct intent intent;
+    struct question *question = arena_new(&call->mem, struct question);
+    struct lent lent;
     struct err why;
+    int failed;
 
-    if (intent_read(&call->mem, body, &intent, &why) < 0)
+    if (intent_read(&call->mem, body, &question->intent, &why) < 0)
         return refuse_malformed(call, ACTION_PROPOSE, &why, err);
-    return judge(call, &intent, err);
+    if (open_question(call, question, &lent, err) < 0)
+        return -1;
+    failed = govern_ask(lent.govern, &question->request, &question->run, &why);
+    call_release(call, &lent);
+    failed = conclude(call, failed ? &why : NULL, err);
+    run_done(&question->run);
+    return failed;
+}
+
+static bool is_question(struct call *call, struct question *out)
+{
+    const struct json *json = NULL;
+    struct mark where = {0, 0};
+    struct str model;
+    struct err ignored; /* whoever looks at it next says what is wrong */
+
+    return json_parse(&call->mem, buf_str(&call->incoming), &json, &where, &ignored) == 0 &&
+           json_is_text(json_get(json, "model"), &model) && str_is(model, HELM_MODEL) &&
+           intent_read(&call->mem, json, &out->intent, &ignored) == 0;
+}
+
+/* Only what is plain yes or no: what a person must confirm waits for him, and what is malformed has
+ * a receipt of its own. */
+static enum asked judge(struct call *call)
+{
+    struct question *question = arena_new(&call->mem, struct question);
+    struct lent lent;
+    struct err ignored;
+    bool is_judged;
+
+    if (!is_question(call, question) || open_question(call, question, &lent, &ignored) < 0)
+        return ASKED_ELSEWHERE;
+    is_judged = govern_consider(lent.govern, &question->request, &question->run, &ignored) == 0 &&
+                question->run.verdict.kind != VERDICT_ASK;
+    call_release(call, &lent);
+    if (is_judged)
+        return ASKED_RECEIPT;
+    question->run.watch = (struct run_watch){0};
+    run_done(&question->run);
+    return ASKED_ELSEWHERE;
 }
 
 static int complete(struct call *call, const void *body, const void *query, struct err *err)
@@ -275,7 +325,7 @@ static int complete(struct call *call, const void *body, const void *query, stru
 const struct route helm_routes_chat[] = {
     {.method = HTTP_POST,
      .path = "/v1/chat/completions",
-     .kind = ROUTE_RUN,
+     .kind = ROUTE_ASK,
      .scope = SCOPE_RUN,
      .body = BODY_JSON,
      .name = "helmChatCompletions",
@@ -283,7 +333,9 @@ const struct route helm_routes_chat[] = {
                 "those of the upstream.",
      .answer = "A chat completion: with the tool call when it is allowed, without when it is not.",
      .refusal = HELM_REFUSAL,
-     .handle = complete},
+     .handle = complete,
+     .judge = judge,
+     .conclude = conclude},
     {0},
 };
 /* clang-format on */

@@ -7,6 +7,7 @@
 
 #include "flow/decide/decide.h"
 #include "lib/base/io.h"
+#include "lib/json/json.h"
 #include "model/run.h"
 
 #include <dirent.h>
@@ -124,6 +125,50 @@ TEST(what_was_only_planned_leaves_no_descriptor)
             before = open_descriptors();
     }
     CHECK_INT(open_descriptors(), before);
+    govern_free(govern);
+    tear_down();
+}
+
+static struct request question(const struct json *arguments)
+{
+    struct request request = request_with(NULL, 0);
+
+    request.kind = ACTION_TOOL;
+    request.tool = "search";
+    request.arguments = arguments;
+    return request;
+}
+
+static void consider(struct govern *govern, struct arena *mem, struct run *run)
+{
+    struct request request = question(json_object(mem));
+    struct err err;
+
+    run_init(run);
+    CHECK_INT(govern_consider(govern, &request, run, &err), 0);
+    CHECK_INT(run->verdict.kind, VERDICT_ALLOW);
+    CHECK_TEXT(run->intent.id, ""); /* judged, and not recorded */
+}
+
+TEST(questions_become_durable_together_or_not_at_all)
+{
+    AUTO_ARENA struct arena mem = ARENA(1 << 20);
+    struct run runs[3], *all[] = {&runs[0], &runs[1], &runs[2]};
+    struct run *twice[] = {&runs[1], &runs[0], &runs[0]}; /* of a run there is one intent */
+    struct govern *govern;
+    struct err err;
+
+    set_up();
+    govern = open_govern(NULL);
+    for (size_t i = 0; i < COUNT(runs); i++)
+        consider(govern, &mem, &runs[i]);
+    CHECK_INT(govern_record_asked(govern, twice, COUNT(twice), &err), -1);
+    CHECK_TEXT(runs[1].intent.id, "");
+    CHECK_INT(govern_record_asked(govern, all, COUNT(all), &err), 0);
+    for (size_t i = 0; i < COUNT(runs); i++) {
+        CHECK_INT(runs[i].intent.seq, i + 1); /* so nothing was left of the first attempt */
+        run_done(&runs[i]);
+    }
     govern_free(govern);
     tear_down();
 }
