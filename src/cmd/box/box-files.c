@@ -27,6 +27,7 @@
 #include <sys/inotify.h>
 #include <sys/mman.h>
 #include <sys/random.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
@@ -247,6 +248,15 @@ static int name_temp(char out[TEMP_BYTES], struct err *err)
     return 0;
 }
 
+/* How long a file may become that a command writes; 0: as long as it likes. */
+static uint64_t length_limit(void)
+{
+    struct rlimit limit;
+
+    return getrlimit(RLIMIT_FSIZE, &limit) < 0 || limit.rlim_cur == RLIM_INFINITY ? 0
+                                                                                  : limit.rlim_cur;
+}
+
 static int create_file(const struct file_request *request, struct err *err)
 {
     struct stat st;
@@ -269,7 +279,7 @@ static int create_file(const struct file_request *request, struct err *err)
         return fail(request->path, err);
     if (is_of_kernel(writing.fd))
         return refuse_special(request->path, err);
-    return answer_with(writing.fd, 0, err);
+    return answer_with(writing.fd, length_limit(), err);
 }
 
 static int set_both(int fd, const struct file_request *request, uint32_t mode)

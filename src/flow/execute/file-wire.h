@@ -24,7 +24,7 @@ enum file_op {
     FILE_LIST,   /* records of all entries of a folder; value 1: there are more */
     FILE_STAT,   /* one record, called "." */
     FILE_READ,   /* the file, read-only */
-    FILE_CREATE, /* a new file beside path, write-only; one at a time */
+    FILE_CREATE, /* a new file beside path, write-only; one at a time; answers how long it may be */
     FILE_COMMIT, /* that file gets mode and time and takes its place */
     FILE_ABORT,  /* or goes away */
     FILE_REMOVE,

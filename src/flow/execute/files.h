@@ -18,6 +18,7 @@ struct files {
     sigset_t before;
     bool cancelled;
     struct moved *moved;
+    uint64_t file_max; /* of the file that is being written inside; 0: nobody said */
     struct files_progress progress;
 };
 
@@ -58,6 +59,9 @@ struct stat;
 
 /* Between chunks: counts, tells, and fails when a signal came. */
 int copy_go_on(struct files *files, uint64_t n, struct err *err) MUST_CHECK;
+/* Whether the file inside may become this long: what is written from outside has the limit of what
+ * is written inside. */
+int copy_fits(const struct files *files, uint64_t size, struct err *err) MUST_CHECK;
 /* As long as it was when it was looked at, holes as holes. */
 int copy_content(struct files *files, int from, int to, off_t size, char out[HASH_TEXT_BYTES],
                  struct err *err) MUST_CHECK;

@@ -18,6 +18,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
@@ -53,6 +54,18 @@ static void hash_zeros(struct hasher *hasher, uint64_t n)
 
     for (; n > 0; n -= n < sizeof zeros ? n : sizeof zeros)
         hasher_add(hasher, zeros, n < sizeof zeros ? (size_t)n : sizeof zeros);
+}
+
+/* A file inside is written through a descriptor of ours, so the kernel holds it against our limit
+ * and not against the sandbox's; waiting for the disk to be looked at would let it grow by as much
+ * as fits into that time. */
+int copy_fits(const struct files *files, uint64_t size, struct err *err)
+{
+    if (!files->file_max || size <= files->file_max)
+        return 0;
+    return err_set(err, ERR_LIMIT,
+                   "a file of more than %" PRIu64 " bytes, the sandbox's disk limit",
+                   files->file_max);
 }
 
 static int write_at(int fd, const char *bytes, size_t n, off_t at, struct err *err)
@@ -104,6 +117,8 @@ int copy_content(struct files *files, int from, int to, off_t size, char out[HAS
 
     if ((uint64_t)size > FILE_BYTES_MAX)
         return err_set(err, ERR_LIMIT, "a file of more than %lu GiB", FILE_BYTES_MAX / GIB);
+    if (copy_fits(files, (uint64_t)size, err) < 0)
+        return -1;
     if (ftruncate(to, size) < 0)
         return err_os(err, "making room");
     hasher_init(&hasher);
@@ -228,6 +243,7 @@ int copy_create(struct files *files, const char *path, int *out, struct err *err
 
     if (file_request_fill(&request, FILE_CREATE, 0, path, "", err) < 0)
         return -1;
+    files->file_max = 0;
     return files_ask(files, &request, out, err) < 0 ? -1 : 0;
 }
 
@@ -273,7 +289,8 @@ int files_write(struct files *files, const char *path, int in_fd, struct err *er
         if (n == 0)
             break;
         hasher_add(&hasher, chunk, (size_t)n);
-        if (write_at(to, chunk, (size_t)n, at, err) < 0)
+        if (copy_fits(files, (uint64_t)(at + n), err) < 0 ||
+            write_at(to, chunk, (size_t)n, at, err) < 0)
             return err_in(err, "%.300s", path);
         if (copy_go_on(files, (uint64_t)n, err) < 0)
             return -1;

@@ -135,6 +135,8 @@ int files_ask(struct files *files, const struct file_request *request, int *fd, 
             return -1;
         *fd = TAKE_FD(got_fd);
     }
+    if (request->op == FILE_CREATE)
+        files->file_max = answer.value;
     return answer.value != 0;
 }
 

@@ -306,6 +306,8 @@ static int take_file(struct tar_in *tar, const struct tar_entry *entry, const ch
         (err->code != ERR_NOT_FOUND || make_parents(tar, path, err) < 0 ||
          copy_create(tar->copy.files, path, &to, err) < 0))
         return -1;
+    if (copy_fits(tar->copy.files, entry->size, err) < 0)
+        return err_in(err, "%.300s", path);
     hasher_init(&hasher);
     for (uint64_t left = entry->size; left > 0;) {
         size_t part = left < sizeof chunk ? (size_t)left : sizeof chunk;
