@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* A controller's side of the egress program: the one process of a state directory that carries
+ * bytes between its sandboxes and the network.
+ *
+ * It is started by whoever needs it first and ends by itself a moment after its last sandbox and
+ * its last controller are gone. A sandbox lives there until it is ended, or until the other end of
+ * its handover pair is closed: with the box gone its rules are. When the program is gone, so are
+ * the listeners in all sandboxes: no network; what is asked of it then fails with ERR_UNAVAILABLE.
+ *
+ * Every call ends within seconds. Any thread may call these. */
+
+#include "lib/crypto/crypto.h"
+#include "lib/json/json.h"
+
+struct egress;
+
+/* Finds the program of this state directory, or starts it. */
+int egress_open(const char *state_dir, struct egress **out, struct err *err) MUST_CHECK;
+void egress_free(struct egress *egress);
+AUTO_TYPE(egress)
+
+/* Gives a sandbox rules, and the program one end of the pair through which the box will hand over
+ * its listeners (lib/egress/handover.h); that descriptor stays the caller's to close. The
+ * answer is the hash of what was compiled. ERR_CONFLICT: there is a sandbox of this id. A set of
+ * rules that does not compile fails with its reason, and there is no sandbox. */
+int egress_sandbox(struct egress *egress, const char *id, struct str rules, int handover_fd,
+                   struct hash *out, struct err *err) MUST_CHECK;
+
+/* Other rules for it: from the answer on every new connection and request is judged by them, and
+ * open connections that lost their rule are closed within a second. On -1 the old ones stay. */
+int egress_swap(struct egress *egress, const char *id, struct str rules, struct hash *out,
+                struct err *err) MUST_CHECK;
+
+/* Begins to count for one run, whose mark is any name of the caller's. */
+int egress_window(struct egress *egress, const char *id, const char *mark,
+                  struct err *err) MUST_CHECK;
+
+/* What was counted for a run since its window began, or with mark NULL since the sandbox did:
+ *
+ *     {"connections":N,"requests":N,"refused":N,"bytes_out":N,"bytes_in":N,
+ *      "rules":[{"rule":"…","connections":N,"requests":N,"refused":N,"bytes_out":N,"bytes_in":N,
+ *                "latency_us":N}],
+ *      "rules_left_out":N,
+ *      "refusals":[{"host":"…","port":N,"method":"…","path":"…","binary":"…","reason":"…",
+ *                   "count":N}],
+ *      "refusals_left_out":N,"policy_hash":"sha256:…"}
+ *
+ * latency_us is the sum over requests of the time between the last byte of the request's head and
+ * the first of its answer. What was said by the sandbox (host, method, path) is cut to a bound and
+ * holds no control bytes. With `last` the window is forgotten after the answer. The tree is the
+ * arena's. */
+int egress_counters(struct egress *egress, const char *id, const char *mark, bool last,
+                    struct arena *mem, const struct json **out, struct err *err) MUST_CHECK;
+
+/* Closes everything it has open, and takes its listeners away. Missing is success. */
+int egress_end(struct egress *egress, const char *id, struct err *err) MUST_CHECK;
+
+/* Events behind number `after`, oldest first, as many as one answer has room for:
+ *
+ *     {"events":[{"number":N,…}],"next":N,"lost":N}
+ *
+ * lost counts those that were dropped before anyone asked. docs/formats has the fields of one. */
+int egress_events(struct egress *egress, uint64_t after, struct arena *mem, const struct json **out,
+                  struct err *err) MUST_CHECK;
