@@ -15,6 +15,10 @@
 #define POLICY_ALTERNATIVES_MAX 64
 #define POLICY_ENTRIES_MAX 1024 /* network policies, endpoints, rules, matchers: each list */
 #define GLOB_TEXT_MAX 4096
+#define NET_RULES_TEXT_MAX (4 * MIB) /* a policy's network sections, as canonical JSON */
+#define NET_RULES_ENDPOINTS_MAX 65536
+#define NET_RULES_MEMORY_MAX (512 * MIB)
+#define NET_BODY_MAX (4 * MIB) /* of a request, to be looked into */
 #define PROFILE_TEXT_MAX (64 * KIB)
 #define YAML_TEXT_MAX (256 * KIB)
 #define YAML_DEPTH_MAX 32
