@@ -126,31 +126,41 @@ bool base64_decode(struct str text, void *out, size_t *n)
     return true;
 }
 
-int base64_encode(struct str bytes, struct buf *out, struct err *err)
+static void encode_group(const unsigned char *p, size_t left, char quad[4])
 {
     static const char alphabet[] =
         "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    const unsigned char *p = (const unsigned char *)bytes.p;
+    unsigned group = (unsigned)p[0] << 16;
+
+    if (left > 1)
+        group |= (unsigned)p[1] << 8;
+    if (left > 2)
+        group |= p[2];
+    quad[0] = alphabet[group >> 18];
+    quad[1] = alphabet[group >> 12 & 63];
+    quad[2] = '=';
+    quad[3] = '=';
+    if (left > 1)
+        quad[2] = alphabet[group >> 6 & 63];
+    if (left > 2)
+        quad[3] = alphabet[group & 63];
+}
+
+int base64_encode(struct str bytes, struct buf *out, struct err *err)
+{
+    char block[4 * 256]; /* many groups at a time: output of commands is much */
+    size_t n = 0;
 
     for (size_t i = 0; i < bytes.n; i += 3) {
-        size_t left = bytes.n - i;
-        unsigned group = (unsigned)p[i] << 16;
-        char quad[4] = {'=', '=', '=', '='};
-
-        if (left > 1)
-            group |= (unsigned)p[i + 1] << 8;
-        if (left > 2)
-            group |= p[i + 2];
-        quad[0] = alphabet[group >> 18];
-        quad[1] = alphabet[group >> 12 & 63];
-        if (left > 1)
-            quad[2] = alphabet[group >> 6 & 63];
-        if (left > 2)
-            quad[3] = alphabet[group & 63];
-        if (buf_add(out, quad, sizeof quad, err) < 0)
+        encode_group((const unsigned char *)bytes.p + i, bytes.n - i, block + n);
+        n += 4;
+        if (n < sizeof block)
+            continue;
+        if (buf_add(out, block, n, err) < 0)
             return -1;
+        n = 0;
     }
-    return 0;
+    return buf_add(out, block, n, err);
 }
 
 int text_escape(struct str s, struct buf *out, struct err *err)

@@ -3,6 +3,7 @@
 
 #include "lib/json/json-private.h"
 
+#include <endian.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -87,30 +88,33 @@ static bool is_escaped(unsigned char c)
     return c < 0x20 || c == '"' || c == '\\';
 }
 
-/* Whether none of eight bytes is a control, a quote, a backslash or outside ASCII. Subtracting
- * borrows into the top bit of a byte smaller than what is taken away, exclusive-or makes the
- * byte looked for zero, and adding one lifts only DEL; a borrow from a neighbour can only make
- * this answer no too often. */
-static bool are_plain(const char *p)
+/* The top bit of each of eight bytes that is a control, a quote, a backslash or outside ASCII, the
+ * first byte lowest. Subtracting borrows into the top bit of a byte smaller than what is taken
+ * away, exclusive-or makes the byte looked for zero, and adding one lifts only DEL. A borrow comes
+ * from a byte that has its bit, so only bits above the lowest can be wrong. */
+static uint64_t odd_bytes(const char *p)
 {
     const uint64_t ones = UINT64_C(0x0101010101010101);
     const uint64_t tops = UINT64_C(0x8080808080808080);
     uint64_t x, quote, backslash;
 
     memcpy(&x, p, sizeof x);
+    x = le64toh(x);
     quote = (x ^ ones * '"') - ones;
     backslash = (x ^ ones * '\\') - ones;
-    return ((x | (x + ones) | (x - ones * 0x20) | quote | backslash) & tops) == 0;
+    return (x | (x + ones) | (x - ones * 0x20) | quote | backslash) & tops;
 }
 
 /* Bytes at the start of a text that stand for themselves in every form: most texts whole. */
 static size_t plain_length(struct str text)
 {
     size_t n = 0;
+    uint64_t odd;
 
-    while (text.n - n >= 8 && are_plain(text.p + n))
-        n += 8;
-    if (text.n >= 8 && text.n - n < 8 && are_plain(text.p + text.n - 8))
+    for (; text.n - n >= 8; n += 8)
+        if ((odd = odd_bytes(text.p + n)))
+            return n + (size_t)__builtin_ctzll(odd) / 8;
+    if (text.n >= 8 && !odd_bytes(text.p + text.n - 8))
         return text.n;
     while (n < text.n && !is_escaped((unsigned char)text.p[n]) && (unsigned char)text.p[n] < 0x7F)
         n++;
@@ -125,8 +129,9 @@ static int write_characters(struct writer *w, struct str text, size_t start)
         unsigned char c;
         size_t n;
 
-        while (text.n - i > 8 && are_plain(text.p + i))
-            i += 8;
+        i += plain_length((struct str){text.p + i, text.n - i});
+        if (i == text.n)
+            break;
         c = (unsigned char)text.p[i];
         n = is_escaped(c) ? 1 : 0;
 

@@ -124,7 +124,7 @@ TEST(a_mark_shows_its_line_with_a_caret)
 
 TEST(hex_and_base64)
 {
-    AUTO_BUF struct buf b = BUF(256);
+    AUTO_BUF struct buf b = BUF(2 * 1024);
     unsigned char bytes[2] = {0};
     char hex[5];
     struct err err;
@@ -136,6 +136,15 @@ TEST(hex_and_base64)
     CHECK(!hex_decode(str_of("dea"), bytes, 2));
     CHECK_INT(base64_encode(str_of("fooba"), &b, &err), 0);
     CHECK_TEXT(buf_text(&b), "Zm9vYmE=");
+    /* As many groups as are encoded at once, and one more or less. */
+    for (size_t n = 3 * 256 - 4; n < 3 * 256 + 5; n++) {
+        char zeros[3 * 256 + 5] = {0};
+
+        buf_clear(&b);
+        CHECK_INT(base64_encode((struct str){zeros, n}, &b, &err), 0);
+        CHECK_INT(b.n, (n + 2) / 3 * 4);
+        CHECK_INT(strspn(buf_text(&b), "A"), b.n - (3 - n % 3) % 3);
+    }
 }
 
 TEST(arena_pieces_are_zeroed_and_aligned)
