@@ -250,6 +250,11 @@ bool http_send(struct http_exchange *x, struct str bytes)
 
 void http_end(struct http_exchange *x)
 {
+    http_end_with(x, NULL, 0);
+}
+
+void http_end_with(struct http_exchange *x, const struct http_header *trailers, size_t n)
+{
     struct err err;
 
     if (is_over(x))
@@ -260,7 +265,7 @@ void http_end(struct http_exchange *x)
         return;
     }
     if (x->chunked && !x->head_only &&
-        buf_add_str(&x->conn->room->out, STR_LIT(HTTP_LAST_CHUNK), &err) < 0) {
+        http_trailers_write(trailers, n, &x->conn->room->out, &err) < 0) {
         http_abort(x);
         return;
     }

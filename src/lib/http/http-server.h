@@ -147,8 +147,15 @@ int http_begin(struct http_exchange *x, int status, const struct http_header *he
  * length that was promised, or sending on past HTTP_OUTPUT_MAX, aborts the exchange: on_gone comes
  * from the loop, later sends are ignored. */
 bool http_send(struct http_exchange *x, struct str bytes);
+/* The next piece is what this pipe holds, of which we are the only reader and which does not block.
+ * Where the connection is plain the kernel hands its pages to the socket and nobody copies them.
+ * Returns like read(): how many bytes, 0 for its end, -1 and errno; *may_go_on as http_send. */
+ssize_t http_send_pipe(struct http_exchange *x, int fd, bool *may_go_on);
 /* Ends the answer. Less than the promised length aborts. on_gone may come before this returns. */
 void http_end(struct http_exchange *x);
+/* The same with fields behind the body, which a head announced as "trailer". Where an answer is not
+ * chunked there is no place for them, and they are left out. */
+void http_end_with(struct http_exchange *x, const struct http_header *trailers, size_t n);
 /* Cuts the connection in the middle: the client sees that the answer is not complete. */
 void http_abort(struct http_exchange *x);
 size_t http_waiting(const struct http_exchange *x); /* bytes the client has not taken */

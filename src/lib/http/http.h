@@ -220,6 +220,9 @@ int http_reply_write(const struct http_reply *reply, struct buf *out, struct err
 #define HTTP_CHUNK_HEAD_BYTES 20
 size_t http_chunk_head(uint64_t n, char out[HTTP_CHUNK_HEAD_BYTES]);
 #define HTTP_LAST_CHUNK "0\r\n\r\n"
+/* The end with fields behind it; refuses what http_reply_write() refuses. */
+int http_trailers_write(const struct http_header *trailers, size_t n, struct buf *out,
+                        struct err *err) MUST_CHECK;
 #define HTTP_CONTINUE "HTTP/1.1 100 Continue\r\n\r\n"
 
 const char *http_status_text(int status); /* "Not Found" */

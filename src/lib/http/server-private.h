@@ -12,6 +12,7 @@
  *     conn.c       one connection: what it reads goes through its states
  *     conn-write.c what it writes waits here
  *     exchange.c   what a handler may call
+ *     pipe.c       the bytes of a pipe as a piece of an answer
  *     tls.c        between the socket's bytes and the connection's
  *     ws.c         WebSocket on an upgraded exchange */
 

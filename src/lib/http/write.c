@@ -247,6 +247,17 @@ int http_ask_write(const struct http_ask *ask, struct buf *out, struct err *err)
     return 0;
 }
 
+int http_trailers_write(const struct http_header *trailers, size_t n, struct buf *out,
+                        struct err *err)
+{
+    size_t before = out->n;
+
+    if (buf_add(out, "0\r\n", 3, err) < 0 || write_headers(trailers, n, out, err) < 0 ||
+        buf_add(out, "\r\n", 2, err) < 0)
+        return take_back(out, before);
+    return 0;
+}
+
 size_t http_chunk_head(uint64_t n, char out[HTTP_CHUNK_HEAD_BYTES])
 {
     return (size_t)snprintf(out, HTTP_CHUNK_HEAD_BYTES, "%llx\r\n", (unsigned long long)n);

@@ -50,8 +50,10 @@ void api_check_stopped(struct api *api);
 
 /* Lets go of a call; the last one frees it. In the loop only. */
 void call_drop(struct call *call);
-/* Gives what the handler has answered to the client. In the loop only. */
+/* Gives what the handler has answered to the client, and logs it; or only the first. In the loop
+ * only. */
 void call_deliver(struct call *call, struct http_exchange *x);
+void call_put(struct call *call, struct http_exchange *x);
 /* What came in, read by the route's fields. */
 int call_parse(struct call *call, struct err *err) MUST_CHECK;
 /* Its job begins. */

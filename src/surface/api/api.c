@@ -137,7 +137,7 @@ void call_fail(struct call *call, const struct err *err)
         buf_clear(&call->answer);
 }
 
-void call_deliver(struct call *call, struct http_exchange *x)
+void call_put(struct call *call, struct http_exchange *x)
 {
     struct http_header headers[4 + CALL_HEADERS_MAX + 1] = {
         {STR_LIT("content-type"),        str_of(call->type ? call->type : "application/json")},
@@ -148,9 +148,14 @@ void call_deliver(struct call *call, struct http_exchange *x)
     size_t n = call_headers(call, call->status >= 400, headers, call->is_replay ? 4 : 3);
     struct err err;
 
-    log_call(call, call->status);
     if (http_answer(x, call->status, headers, n, buf_str(&call->answer), &err) < 0)
         http_abort(x);
+}
+
+void call_deliver(struct call *call, struct http_exchange *x)
+{
+    log_call(call, call->status);
+    call_put(call, x);
 }
 
 /* An answer before there is a call: nobody, or nowhere. */

@@ -91,6 +91,13 @@ void call_header(struct call *call, const char *name, const char *value)
         call->extra_n++;
 }
 
+void call_trailer(struct call *call, const char *name, const char *value)
+{
+    assert(call->trailer_n < CALL_TRAILERS_MAX);
+    call->trailers[call->trailer_n++] =
+        (struct http_header){str_of(name), arena_str(&call->mem, str_of(value))};
+}
+
 size_t call_headers(const struct call *call, bool refused, struct http_header *out, size_t n)
 {
     const char *const *refusal = call->route->refusal;

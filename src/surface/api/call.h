@@ -19,6 +19,7 @@
 struct api;
 
 #define CALL_HEADERS_MAX (HTTP_HEADERS_MAX + 12)
+#define CALL_TRAILERS_MAX 4
 
 /* Who asks. */
 struct caller {
@@ -87,6 +88,8 @@ struct call {
     const char *type;
     struct http_header *extra; /* besides those every answer has; at most CALL_HEADERS_MAX */
     size_t extra_n;
+    struct http_header trailers[CALL_TRAILERS_MAX]; /* behind a RAW stream, once it is over */
+    size_t trailer_n;
     enum reason reason;    /* of a failure, when its code does not say it */
     struct json *details;  /* of a failure, or NULL */
     bool is_replay;        /* it was given before, to the same request */
@@ -135,6 +138,9 @@ int call_send_file(struct call *call, const char *path, const char *type,
 /* One more header of the answer, before a stream is opened; name is a literal, value is copied. The
  * same name again takes the place of the first. */
 void call_header(struct call *call, const char *name, const char *value);
+/* A field behind the answer, whose head names it in "trailer"; name is a literal, value is copied.
+ */
+void call_trailer(struct call *call, const char *name, const char *value);
 /* The headers of the answer behind those in out, which has room for CALL_HEADERS_MAX + 1 more;
  * returns how many there are then. */
 size_t call_headers(const struct call *call, bool refused, struct http_header *out, size_t n);

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /* Commands: in a sandbox of their own, or in one that stays. Answered as one object, or streamed
- * as lines of JSON or server-sent events, whichever the client accepts. */
+ * as lines of JSON, as server-sent events, or as the plain bytes of standard output, whichever the
+ * client accepts. */
 
 #include "surface/api/call.h"
 #include "surface/api/tables.h"
 
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -81,6 +83,12 @@ static const struct field run_fields[] = {
 
 /* ---- streams ---- */
 
+#define RAW_TYPE "application/octet-stream"
+#define EXIT_CODE "brig-exit-code"
+#define EXIT_SIGNAL "brig-signal"
+#define RECEIPT_ID "brig-receipt-id"
+#define OUTPUT_HASH "brig-stdout-hash"
+
 /* Told before it runs, so that its terminal is never of another size. */
 static int tell_size(struct call *call, const struct exec_body *wanted, struct err *err)
 {
@@ -99,9 +107,34 @@ static bool is_streamed(const struct call *call, enum frame *out)
         *out = FRAME_SSE;
     else if (strstr(call->accept, "application/x-ndjson"))
         *out = FRAME_NDJSON;
+    else if (strstr(call->accept, RAW_TYPE))
+        *out = FRAME_RAW;
     else
         return false;
     return true;
+}
+
+/* Only standard output is sent; of both streams the receipt has count and hash. How it ended is
+ * known when the bytes are out. */
+static void raw_config(struct call *call, const struct run *run, struct stream_config *config)
+{
+    config->sources = 1;
+    config->type = RAW_TYPE;
+    config->is_lazy = true;
+    config->trailer = EXIT_CODE ", " EXIT_SIGNAL ", " RECEIPT_ID ", " OUTPUT_HASH;
+    call_header(call, "brig-run-id", run->id);
+}
+
+static void raw_end(struct call *call, const struct run *run)
+{
+    const struct outcome *outcome = &run->outcome;
+    char number[16];
+
+    (void)snprintf(number, sizeof number, "%d",
+                   outcome->signal ? outcome->signal : outcome->exit_code);
+    call_trailer(call, outcome->signal ? EXIT_SIGNAL : EXIT_CODE, number);
+    call_trailer(call, RECEIPT_ID, run->closing.id);
+    call_trailer(call, OUTPUT_HASH, outcome->out.hash);
 }
 
 /* What the command reads: what comes over the socket, or the given bytes, in a file without a name.
@@ -136,6 +169,8 @@ static int open_streams(struct call *call, const struct exec_body *wanted, const
         return 0;
     json_put_text(&call->mem, first, "run_id", run->id);
     config.first = first;
+    if (config.frame == FRAME_RAW)
+        raw_config(call, run, &config);
     config.is_binary = wanted->binary && config.frame == FRAME_WS;
     config.window = config.frame == FRAME_WS ? wanted->window : 0;
     if (stream_open(call, &config, fds, err) < 0)
@@ -164,7 +199,7 @@ static void close_streams(struct streams *streams)
  * have told is not told again. */
 static int answer_run(struct call *call, struct run *run, struct err *err)
 {
-    enum frame frame;
+    enum frame frame = FRAME_NDJSON;
 
     if (is_streamed(call, &frame))
         run->outcome.out.kept = run->outcome.err.kept = (struct str){0};
@@ -172,6 +207,8 @@ static int answer_run(struct call *call, struct run *run, struct err *err)
         return call_check_result(call, run, view_run(&call->mem, run), err);
     if (run->outcome.detached)
         return call_answer(call, 202, view_detached(&call->mem, run), err);
+    if (frame == FRAME_RAW)
+        raw_end(call, run);
     return call_answer(call, 200, view_run(&call->mem, run), err);
 }
 
@@ -256,7 +293,10 @@ const struct route routes_exec[] = {
      .name = "run",
      .summary = "Run one command in a sandbox of its own, which ends with it.",
      .answer = "Verdict, posture, output and outcome; or events, when the client accepts "
-               "text/event-stream or application/x-ndjson.",
+               "text/event-stream or application/x-ndjson; or, with " RAW_TYPE ", the bytes of "
+               "standard output as they are, and " EXIT_CODE " or " EXIT_SIGNAL ", " RECEIPT_ID
+               " and " OUTPUT_HASH " behind them as trailers: an answer without its end is not "
+               "complete.",
      .handle = run_once},
     {.method = HTTP_GET,
      .path = "/v1/runs",
@@ -280,7 +320,10 @@ const struct route routes_exec[] = {
      .name = "exec",
      .summary = "Run a command in a sandbox that stays.",
      .answer = "Verdict, posture, output and outcome; or events, when the client accepts "
-               "text/event-stream or application/x-ndjson; 202 for a detached one.",
+               "text/event-stream or application/x-ndjson; or, with " RAW_TYPE ", the bytes of "
+               "standard output as they are, and " EXIT_CODE " or " EXIT_SIGNAL ", " RECEIPT_ID
+               " and " OUTPUT_HASH " behind them as trailers: an answer without its end is not "
+               "complete. 202 for a detached one.",
      .handle = exec},
     {.method = HTTP_GET,
      .path = "/v1/sandboxes/{id}/exec",

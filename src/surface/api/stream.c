@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 #include <uv.h>
 
@@ -33,8 +34,9 @@ struct stream {
     struct stream_config config;
     struct source sources[STREAM_SOURCES];
     bool has_begun;
-    bool is_done; /* the handler has said its last word */
-    bool is_full; /* the client is behind */
+    bool has_head; /* the client has that of the answer */
+    bool is_done;  /* the handler has said its last word */
+    bool is_full;  /* the client is behind */
     bool is_gone;
     struct buf line; /* the event that is being told */
 };
@@ -153,18 +155,22 @@ static bool emit(struct stream *stream, struct http_exchange *x, const char *nam
     return send_event(stream, x, name, id, buf_str(&stream->line));
 }
 
-/* How much of it can be told as text: a character that is cut off waits for its rest. */
-static size_t text_part(struct str bytes)
+/* How much of it can be told at once, and whether as text: a character that is cut off waits for
+ * its rest. */
+static size_t text_part(struct str bytes, bool *is_text)
 {
     size_t good = str_utf8_prefix(bytes);
     size_t left = bytes.n - good;
     unsigned char lead = left ? (unsigned char)bytes.p[good] : 0;
     size_t wanted = lead >= 0xf0 && lead < 0xf5 ? 4 : lead >= 0xe0 ? 3 : lead >= 0xc2 ? 2 : 1;
+    bool waits = left && left < wanted && left <= UTF8_REST_MAX && lead < 0xf5;
 
-    return left && left < wanted && left <= UTF8_REST_MAX && lead < 0xf5 ? good : bytes.n;
+    *is_text = waits || left == 0;
+    return waits ? good : bytes.n;
 }
 
-static bool send_data(struct source *source, struct http_exchange *x, struct str bytes)
+static bool send_data(struct source *source, struct http_exchange *x, struct str bytes,
+                      bool is_text)
 {
     AUTO_ARENA struct arena mem = ARENA(1 * MIB);
     struct stream *stream = source->stream;
@@ -174,7 +180,7 @@ static bool send_data(struct source *source, struct http_exchange *x, struct str
 
     source->bytes += bytes.n;
     json_put_text(&mem, event, "event", name);
-    if (str_is_utf8(bytes))
+    if (is_text)
         json_put(event, "data", &text);
     else
         json_put_bytes(&mem, event, "data", bytes);
@@ -185,12 +191,9 @@ static bool send_data(struct source *source, struct http_exchange *x, struct str
 static bool pass_on(struct source *source, struct http_exchange *x, char *piece, size_t n)
 {
     struct str bytes;
+    bool is_text;
     size_t part;
 
-    if (source->stream->config.frame == FRAME_RAW) {
-        source->bytes += n;
-        return http_send(x, (struct str){piece, n});
-    }
     if (source->stream->config.is_binary && source->stream->call->ws) {
         source->bytes += n;
         memmove(piece + 1, piece, n);
@@ -200,10 +203,10 @@ static bool pass_on(struct source *source, struct http_exchange *x, char *piece,
     memmove(piece + source->rest_n, piece, n);
     memcpy(piece, source->rest, source->rest_n);
     bytes = (struct str){piece, source->rest_n + n};
-    part = text_part(bytes);
+    part = text_part(bytes, &is_text);
     source->rest_n = bytes.n - part;
     memcpy(source->rest, bytes.p + part, source->rest_n);
-    return part ? send_data(source, x, (struct str){bytes.p, part}) : true;
+    return part ? send_data(source, x, (struct str){bytes.p, part}, is_text) : true;
 }
 
 static bool has_room(const struct source *source)
@@ -264,55 +267,6 @@ static void send_last(struct stream *stream, struct http_exchange *x)
     (void)emit(stream, x, name, event, &mem);
 }
 
-static void end_if_ended(struct stream *stream)
-{
-    struct http_exchange *x =
-        http_exchange_find(api_server(stream->call->api), stream->call->exchange);
-
-    if (stream->is_gone || !x || !has_ended(stream))
-        return;
-    stream->is_gone = true;
-    if (stream->config.frame == FRAME_RAW && stream->call->failed && !stream->call->told) {
-        http_abort(x);
-        return;
-    }
-    if (stream->config.frame != FRAME_RAW)
-        send_last(stream, x);
-    if (stream->config.frame == FRAME_WS && stream->call->ws)
-        http_ws_close(stream->call->ws, 1000, STR_LIT(""));
-    else
-        http_end(x);
-}
-
-static void on_readable(uv_poll_t *poll, int status, int events)
-{
-    struct source *source = poll->data;
-    struct stream *stream = source->stream;
-    struct http_exchange *x =
-        http_exchange_find(api_server(stream->call->api), stream->call->exchange);
-    char piece[PIECE_BYTES + UTF8_REST_MAX];
-    ssize_t n;
-
-    (void)status;
-    (void)events;
-    if (!x)
-        return;
-    n = read(source->fd, piece, PIECE_BYTES);
-    if (n < 0 && (errno == EAGAIN || errno == EINTR))
-        return;
-    if (n > 0) {
-        if (!pass_on(source, x, piece, (size_t)n))
-            hold(stream, true);
-        update(source);
-        return;
-    }
-    if (source->rest_n && stream->config.frame != FRAME_RAW)
-        (void)send_data(source, x, (struct str){source->rest, source->rest_n});
-    source->rest_n = 0;
-    close_source(source);
-    end_if_ended(stream);
-}
-
 static const char *content_type(const struct stream_config *config)
 {
     switch (config->frame) {
@@ -332,14 +286,16 @@ static bool begin_answer(struct stream *stream, struct http_exchange *x)
 {
     const struct stream_config *config = &stream->config;
     const struct call *call = stream->call;
-    struct http_header headers[3 + CALL_HEADERS_MAX + 1] = {
-        {STR_LIT("content-type"),  str_of(content_type(config))},
-        {STR_LIT("x-request-id"),  str_of(call->id)            },
-        {STR_LIT("cache-control"), STR_LIT("no-store")         },
+    struct http_header headers[4 + CALL_HEADERS_MAX + 1] = {
+        {STR_LIT("content-type"),  str_of(content_type(config))                  },
+        {STR_LIT("x-request-id"),  str_of(call->id)                              },
+        {STR_LIT("cache-control"), STR_LIT("no-store")                           },
+        {STR_LIT("trailer"),       str_of(config->trailer ? config->trailer : "")},
     };
-    size_t n = call_headers(call, config->status >= 400, headers, 3);
+    size_t n = call_headers(call, config->status >= 400, headers, config->trailer ? 4 : 3);
     struct err err;
 
+    stream->has_head = true;
     if (config->frame == FRAME_WS)
         return true;
     if (config->status == 101)
@@ -348,12 +304,104 @@ static bool begin_answer(struct stream *stream, struct http_exchange *x)
                       config->length ? config->length : HTTP_STREAM, &err) == 0;
 }
 
+/* What is not complete must not look so; what has not begun can still be an answer of another kind.
+ */
+static void end_raw(struct stream *stream, struct http_exchange *x)
+{
+    struct call *call = stream->call;
+    bool is_broken = (call->failed && !call->told) || call->is_cut;
+
+    if (is_broken && call->failed && !stream->has_head)
+        call_put(call, x);
+    else if (is_broken || (!stream->has_head && !begin_answer(stream, x)))
+        http_abort(x);
+    else
+        http_end_with(x, call->trailers, call->trailer_n);
+}
+
+static void end_if_ended(struct stream *stream)
+{
+    struct http_exchange *x =
+        http_exchange_find(api_server(stream->call->api), stream->call->exchange);
+
+    if (stream->is_gone || !x || !has_ended(stream))
+        return;
+    stream->is_gone = true;
+    if (stream->config.frame == FRAME_RAW) {
+        end_raw(stream, x);
+        return;
+    }
+    send_last(stream, x);
+    if (stream->config.frame == FRAME_WS && stream->call->ws)
+        http_ws_close(stream->call->ws, 1000, STR_LIT(""));
+    else
+        http_end(x);
+}
+
+/* As read(); whether there is room for more is in *go_on. */
+static ssize_t pass_events(struct source *source, struct http_exchange *x, bool *go_on)
+{
+    UNFILLED char piece[PIECE_BYTES + UTF8_REST_MAX];
+    ssize_t n = read(source->fd, piece, PIECE_BYTES);
+
+    if (n > 0)
+        *go_on = pass_on(source, x, piece, (size_t)n);
+    return n;
+}
+
+static ssize_t pass_raw(struct source *source, struct http_exchange *x, bool *go_on)
+{
+    struct stream *stream = source->stream;
+    int waiting = 0;
+    ssize_t n;
+
+    if (!stream->has_head && ioctl(source->fd, FIONREAD, &waiting) == 0 && waiting > 0 &&
+        !begin_answer(stream, x)) {
+        http_abort(x);
+        return waiting;
+    }
+    n = http_send_pipe(x, source->fd, go_on);
+    if (n > 0)
+        source->bytes += (uint64_t)n;
+    return n;
+}
+
+static void on_readable(uv_poll_t *poll, int status, int events)
+{
+    struct source *source = poll->data;
+    struct stream *stream = source->stream;
+    struct http_exchange *x =
+        http_exchange_find(api_server(stream->call->api), stream->call->exchange);
+    bool go_on = true;
+    ssize_t n;
+
+    (void)status;
+    (void)events;
+    if (!x)
+        return;
+    n = stream->config.frame == FRAME_RAW ? pass_raw(source, x, &go_on)
+                                          : pass_events(source, x, &go_on);
+    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+        return;
+    if (n > 0) {
+        if (!go_on)
+            hold(stream, true);
+        update(source);
+        return;
+    }
+    if (source->rest_n && stream->config.frame != FRAME_RAW)
+        (void)send_data(source, x, (struct str){source->rest, source->rest_n}, false);
+    source->rest_n = 0;
+    close_source(source);
+    end_if_ended(stream);
+}
+
 static void begin(struct http_exchange *x, void *argument)
 {
     AUTO_ARENA struct arena mem = ARENA(1 * MIB);
     struct stream *stream = argument;
     struct call *call = stream->call;
-    bool can_begin = x && begin_answer(stream, x);
+    bool can_begin = x && (stream->config.is_lazy || begin_answer(stream, x));
 
     call->stream = stream; /* from here on the call's, and only the loop looks at it */
     stream->has_begun = true;

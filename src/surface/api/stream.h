@@ -26,6 +26,9 @@ struct stream_config {
     bool is_binary;  /* WS: output is binary messages, a byte 1 or 2 for the source in front */
     int status;      /* RAW: 0 means 200; 101 leaves HTTP, with no headers but extra */
     uint64_t length; /* RAW: exactly so many bytes; 0: who knows */
+    bool is_lazy; /* RAW: begins with its first byte; a handler that fails before that is answered
+                   * as if there were no stream */
+    const char *trailer; /* RAW: names of the fields that come behind it (call_trailer), or NULL */
 };
 
 /* In the handler's thread: the answer begins, and fds are where its bytes go. The handler closes

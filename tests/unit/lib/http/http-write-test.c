@@ -168,6 +168,26 @@ TEST(chunk_heads_are_hexadecimal)
     CHECK_INT(http_chunk_head(UINT64_MAX, text), 18);
 }
 
+TEST(fields_stand_behind_the_last_chunk)
+{
+    static const struct http_header good[] = {
+        {STR_LIT("brig-exit-code"), STR_LIT("0")},
+    };
+    static const struct http_header bad[] = {
+        {STR_LIT("a"), STR_LIT("b\r\nc: d")},
+    };
+    AUTO_BUF struct buf out = BUF(256);
+
+    CHECK_INT(http_trailers_write(NULL, 0, &out, &err), 0);
+    CHECK_TEXT(buf_text(&out), HTTP_LAST_CHUNK);
+    buf_clear(&out);
+    CHECK_INT(http_trailers_write(good, 1, &out, &err), 0);
+    CHECK_TEXT(buf_text(&out), "0\r\nbrig-exit-code: 0\r\n\r\n");
+    buf_clear(&out);
+    CHECK_INT(http_trailers_write(bad, 1, &out, &err), -1);
+    CHECK_TEXT(buf_text(&out), "");
+}
+
 TEST(events_keep_their_lines)
 {
     static const struct {
