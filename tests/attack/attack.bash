@@ -59,16 +59,6 @@ without() {
     done
 }
 
-# eventually SECONDS CMD…: until it succeeds, at most so long.
-eventually() {
-    local end=$((SECONDS + $1 + 1))
-    shift
-    until "$@"; do
-        [ "$SECONDS" -lt "$end" ] || return 1
-        sleep 0.05
-    done
-}
-
 # called NAME: how many processes of the machine bear that name (a sandbox's are among them).
 called() {
     cat /proc/[0-9]*/comm 2>/dev/null | grep -cx -- "$1" || true

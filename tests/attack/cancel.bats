@@ -55,12 +55,16 @@ ends_within_5s() {
     each_run_ended_once
 }
 
+it_is_meant() {
+    [ "$(receipts '[.[] | select(.kind == "intent")] | length')" -gt 0 ]
+}
+
 @test "cancelled while nobody reads its output, a run has its end" {
     mkfifo pipe
     exec 8<>pipe # open for reading, and nobody reads
     "$BRIG" sandbox exec --quiet -- yes >pipe 3>&- 8>&- &
     brig=$!
-    sleep 0.5
+    eventually 10 it_is_meant
     kill -TERM "$brig"
     ends_within_5s "$brig"
     exec 8>&-
@@ -74,7 +78,7 @@ ends_within_5s() {
     exec 8<>input # open for writing, and nobody writes
     "$BRIG" sandbox exec --quiet -- cat <input 3>&- 8>&- >/dev/null &
     brig=$!
-    sleep 0.3
+    eventually 10 it_is_meant
     kill -INT "$brig"
     ends_within_5s "$brig"
     exec 8>&-

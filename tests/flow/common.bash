@@ -11,6 +11,7 @@
 #     $WORK        an empty directory of this test
 #     brig ARGS…   runs the program (also under bats' run)
 #     helm ARGS…   the same program under its other name
+#     eventually N CMD…   until the command succeeds, N seconds at most
 #
 # With BRIG_TEST_DAEMON=1 a daemon serves the state directory of each test, so that every promise of
 # a file is asked of it a second time: by hand, see HACKING.md.
@@ -21,6 +22,15 @@ bats_require_minimum_version 1.5.0
 : "${BRIG_BUILD:=$BRIG_ROOT/build}"
 : "${BRIG:=$BRIG_BUILD/src/cmd/cli/brig}"
 export BRIG_ROOT BRIG_BUILD BRIG
+
+eventually() {
+    local end=$((SECONDS + $1 + 1))
+    shift
+    until "$@"; do
+        [ "$SECONDS" -lt "$end" ] || return 1
+        sleep 0.05
+    done
+}
 
 brig() {
     "$BRIG" "$@"

@@ -254,7 +254,7 @@ status 0"
 @test "a ledger that somebody holds locked: refused in time" {
     { echo 'BEGIN EXCLUSIVE;'; sleep 20; } | sqlite3 "$BRIG_HOME/receipts.db" &
     holder=$!
-    sleep 0.3
+    until ! sqlite3 "$BRIG_HOME/receipts.db" 'BEGIN IMMEDIATE; ROLLBACK' 2>/dev/null; do sleep 0.05; done
     start=$SECONDS
     attempt
     [ $((SECONDS - start)) -le 8 ]

@@ -71,9 +71,9 @@ teardown() {
     need perl
     inside 'echo x >/tmp/leased'
     "$BRIG" sandbox exec --quiet "$id" -- perl -e \
-        'open F, "+</tmp/leased"; fcntl(F, 1024, 1) or die $!; $SIG{IO} = "IGNORE"; sleep 20' </dev/null &
+        'open F, "+</tmp/leased"; fcntl(F, 1024, 1) or die $!; $SIG{IO} = "IGNORE"; open G, ">/tmp/held"; sleep 20' </dev/null &
     holder=$!
-    sleep 0.5
+    eventually 10 inside 'test -e /tmp/held'
     SECONDS=0
     run files cat /tmp/leased
     [ "$SECONDS" -lt 5 ]
@@ -251,7 +251,7 @@ file" ]
     writer=$!
     exec 9>pipe
     echo x >&9
-    sleep 0.5
+    eventually 10 inside 'ls -A /tmp | grep -q "^\.brig-"'
     inside 'kill -9 $(ls /proc | grep -E "^[0-9]+$" | grep -v -x -e 1 -e $$) 2>/dev/null; true' || true
     exec 9>&-
     SECONDS=0

@@ -44,11 +44,31 @@ sha() {
     brig receipts verify
 }
 
+# What a transfer writes stands beside its place until it is whole.
+being_written() {
+    inside 'ls -A /tmp' | grep -q '^\.brig-'
+}
+
+nothing_in_tmp() {
+    [ -z "$(inside 'ls -A /tmp')" ]
+}
+
+# A watch has begun when it tells of something.
+watch_tells() {
+    inside 'touch /tmp/first'
+    [ -s events ]
+}
+
 @test "a file that is replaced keeps its mode, and is never seen half" {
     inside 'echo old >/tmp/file; chmod 0750 /tmp/file'
-    (echo new && sleep 1 && echo more) | files write /tmp/file &
-    sleep 0.5
+    mkfifo pipe
+    files write /tmp/file <pipe &
+    exec 9>pipe
+    echo new >&9
+    eventually 10 being_written
     [ "$(inside 'cat /tmp/file')" = old ]
+    echo more >&9
+    exec 9>&-
     wait $!
     [ "$(inside 'cat /tmp/file; stat -c %a /tmp/file; ls -A /tmp')" = "new
 more
@@ -143,11 +163,13 @@ d/f" ]
 }
 
 @test "watch tells what changes, one object a line" {
-    files watch /tmp --timeout 3s >events &
-    sleep 1
+    files watch /tmp --timeout 10s >events &
+    watcher=$!
+    eventually 8 watch_tells
     inside 'echo x >/tmp/new; mv /tmp/new /tmp/other; rm /tmp/other'
-    wait $!
-    [ "$(jq -r 'select(.event != "modify") | .event + " " + .name' <events)" = "create new
+    eventually 8 grep -q '"delete"' events
+    wait $watcher
+    [ "$(jq -r 'select(.event != "modify" and .name != "first") | .event + " " + .name' <events)" = "create new
 close_write new
 moved_from new
 moved_to other
@@ -158,7 +180,7 @@ delete other" ]
 @test "watch ends when it is interrupted, with a receipt" {
     "$BRIG" sandbox files watch "$id" /tmp >events &
     watcher=$!
-    sleep 0.5
+    eventually 10 watch_tells
     kill -TERM $watcher
     wait $watcher
     [ "$(last_receipt '.outcome.files.verb + .kind')" = watchoutcome ]
@@ -304,15 +326,13 @@ file" ]
     writer=$!
     exec 9>pipe
     echo beginning >&9
-    sleep 0.5
-    inside 'ls -A /tmp' | grep -q '^\.brig-'
+    eventually 10 being_written
     kill -INT $writer
     run wait $writer
     [ "$status" -ne 0 ]
     exec 9>&-
     [ "$(last_receipt .reason_code)" = CANCELLED ]
-    sleep 0.2
-    [ -z "$(inside 'ls -A /tmp')" ]
+    eventually 5 nothing_in_tmp
 }
 
 @test "a caller that is killed leaves nothing behind inside" {
@@ -321,11 +341,10 @@ file" ]
     writer=$!
     exec 9>pipe
     echo beginning >&9
-    sleep 0.5
+    eventually 10 being_written
     kill -KILL $writer
     exec 9>&-
-    sleep 0.5
-    [ -z "$(inside 'ls -A /tmp')" ]
+    eventually 5 nothing_in_tmp
 }
 
 @test "several callers at once do not disturb each other" {

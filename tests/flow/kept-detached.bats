@@ -154,8 +154,11 @@ b" ]
     kill -9 "$first"
     wait "$first" || true
     before=$(brig sandbox logs here | tail -n 1)
-    sleep 0.3
-    [ "$(brig sandbox logs here | tail -n 1)" -gt "$before" ]
+    eventually 10 counted_beyond "$before"
+}
+
+counted_beyond() {
+    [ "$(brig sandbox logs here | tail -n 1)" -gt "$1" ]
 }
 
 @test "a terminal can be joined, and has the size of whoever joined" {

@@ -105,11 +105,15 @@ teardown() {
     json_is '.sandboxes | length' 1
 }
 
+busy_is_seen() {
+    [ "$(brig sandbox top --json | jq '.sandboxes[] | select(.name == "busy") | .cpu_percent > 5 and .disk_bytes >= 3000000')" = true ]
+}
+
 @test "top shows what each uses" {
     make --name busy
     in_it --keep -- sh -c 'head -c 3000000 /dev/zero >/tmp/f; while :; do :; done >/dev/null 2>&1 &' </dev/null
     make --name calm
-    sleep 0.3
+    eventually 10 busy_is_seen
     run --separate-stderr brig sandbox top --json
     status_is 0
     json_is '.sandboxes | length' 2

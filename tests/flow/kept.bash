@@ -46,15 +46,6 @@ outer_of() {
     awk '/^PPid:/ { print $2 }' "/proc/$1/status"
 }
 
-eventually() {
-    local end=$((SECONDS + $1 + 1))
-    shift
-    until "$@"; do
-        [ "$SECONDS" -lt "$end" ] || return 1
-        sleep 0.05
-    done
-}
-
 gone() {
     local pid
     for pid in "$@"; do

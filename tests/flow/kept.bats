@@ -159,9 +159,7 @@ teardown() {
     receipt_is .reason_code SANDBOX_PAUSED
     brig sandbox resume p
     before=$(in_it -- sh -c 'wc -l </tmp/ticks' </dev/null)
-    sleep 0.3
-    after=$(in_it -- sh -c 'wc -l </tmp/ticks' </dev/null)
-    [ "$after" -gt "$before" ]
+    eventually 10 in_it -- sh -c "[ \$(wc -l </tmp/ticks) -gt $before ]" </dev/null
     run --separate-stderr brig sandbox show p
     json_is .state running
     brig sandbox pause p
