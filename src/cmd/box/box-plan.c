@@ -77,6 +77,23 @@ static bool paths_fit(const struct box_plan *plan)
     return true;
 }
 
+/* A sandbox without sockets has no use for a way out. */
+static bool egress_fits(const struct box_plan *plan)
+{
+    const uint16_t *ports = plan_array(plan, plan->egress_ports);
+
+    if (plan->egress_fd == -1)
+        return plan->egress_port_n == 0;
+    if (plan->egress_fd < BOX_FD_FIRST_MOUNT || plan->sockets_none ||
+        plan->egress_port_n > BOX_EGRESS_PORTS_MAX ||
+        !array_fits(plan, plan->egress_ports, plan->egress_port_n, sizeof *ports))
+        return false;
+    for (uint32_t i = 0; i < plan->egress_port_n; i++)
+        if (ports[i] == 0)
+            return false;
+    return true;
+}
+
 static bool plan_holds(const struct box_plan *plan, size_t size)
 {
     return plan->magic == BOX_PLAN_MAGIC && plan->version == BOX_PLAN_VERSION &&
@@ -86,6 +103,7 @@ static bool plan_holds(const struct box_plan *plan, size_t size)
            text_fits(plan, plan->run_dir) && texts_fit(plan, plan->argv, plan->argv_n) &&
            texts_fit(plan, plan->env, plan->env_n) && mounts_fit(plan) && paths_fit(plan) &&
            array_fits(plan, plan->rlimits, plan->rlimit_n, sizeof(struct box_rlimit)) &&
+           egress_fits(plan) &&
            (!plan->cgroup_name ||
             (text_fits(plan, plan->cgroup_name) &&
              array_fits(plan, plan->cgroup_host, 1, sizeof(struct cgroup_host))));

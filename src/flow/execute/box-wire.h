@@ -19,6 +19,7 @@
 #define BOX_REPORT_MAX (192UL << 10)
 #define BOX_MOUNTS_MAX 448
 #define BOX_LOWERS_MAX 192
+#define BOX_EGRESS_PORTS_MAX 1024
 #define PAUSED_MARK "paused" /* in the folder of a kept sandbox, while it is paused */
 #define LAYER_WORK ".work"   /* behind a layer's path: the folder overlayfs works in */
 
@@ -106,6 +107,10 @@ struct box_plan {
     uint64_t wall_ms;   /* detached: the keeper ends it then; 0: not */
     int32_t execs_fd;   /* kept: where PID 1 takes commands; else -1 */
     int32_t control_fd; /* kept: where outer takes orders; else -1 */
+    /* Box's end of the pair to egress (lib/egress/handover.h); -1: no way out. TCP to these ports
+     * (uint16_t each) is led to egress, wherever it goes but inside. */
+    int32_t egress_fd;
+    uint32_t egress_ports, egress_port_n;
     uint8_t started_by_root;
     uint8_t tty;
     uint8_t keep_background;

@@ -274,6 +274,7 @@ static void plan_init(const struct run *run, struct box_plan *plan)
         .wall_ms = run->action.detach ? run->action.wall_ms : 0,
         .execs_fd = -1,
         .control_fd = -1,
+        .egress_fd = -1,
     };
     put_size(plan);
 }

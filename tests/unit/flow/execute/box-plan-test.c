@@ -22,6 +22,7 @@ struct block {
     _Alignas(8) struct box_mount mount;
     _Alignas(8) struct box_path path;
     _Alignas(8) struct box_rlimit rlimit;
+    _Alignas(8) uint16_t ports[4];
     char root[8];
     char word[8];
 };
@@ -52,11 +53,15 @@ static struct block sound(void)
                  .rlimits = AT(rlimit),
                  .rlimit_n = 1,
                  .execs_fd = -1,
-                 .control_fd = -1},
-        .argv = {AT(word), AT(word)},
-        .env = {AT(word),           0},
-        .mount = {.source = AT(word),             .target = AT(root), .fd = -1},
+                 .control_fd = -1,
+                 .egress_fd = BOX_FD_FIRST_MOUNT,
+                 .egress_ports = AT(ports),
+                 .egress_port_n = 2},
+        .argv = {AT(word),      AT(word)         },
+        .env = {AT(word),        0       },
+        .mount = {.source = AT(word),     .target = AT(root),            .fd = -1},
         .path = {.path = AT(root)         },
+        .ports = {80,            443                 },
         .root = "/",
         .word = "word",
     };
@@ -142,39 +147,45 @@ TEST(plan_that_leads_outside_is_refused)
         size_t at;
         uint32_t value;
     } cases[] = {
-        {offsetof(struct block, plan.magic),       0                   },
-        {offsetof(struct block, plan.version),     BOX_PLAN_VERSION + 1},
-        {offsetof(struct block, plan.size),        0                   },
-        {offsetof(struct block, plan.size),        UINT32_MAX          },
-        {offsetof(struct block, plan.host_uid),    0                   },
-        {offsetof(struct block, plan.host_gid),    0                   },
-        {offsetof(struct block, plan.inside_uid),  0                   },
-        {offsetof(struct block, plan.hostname),    sizeof(struct block)},
-        {offsetof(struct block, plan.hostname),    UINT32_MAX          },
-        {offsetof(struct block, plan.workdir),     sizeof(struct block)},
-        {offsetof(struct block, plan.run_dir),     UINT32_MAX          },
-        {offsetof(struct block, plan.argv_n),      0                   },
-        {offsetof(struct block, plan.argv_n),      UINT32_MAX          },
-        {offsetof(struct block, plan.argv_n),      1000                },
-        {offsetof(struct block, plan.argv),        UINT32_MAX - 7      },
-        {offsetof(struct block, plan.argv),        AT(argv) + 1        },
-        {offsetof(struct block, plan.env),         sizeof(struct block)},
-        {offsetof(struct block, plan.env_n),       UINT32_MAX          },
-        {offsetof(struct block, plan.mounts),      AT(mount) + 4       },
-        {offsetof(struct block, plan.mounts),      sizeof(struct block)},
-        {offsetof(struct block, plan.mount_n),     BOX_MOUNTS_MAX + 1  },
-        {offsetof(struct block, plan.mount_n),     UINT32_MAX          },
-        {offsetof(struct block, plan.paths),       UINT32_MAX - 7      },
-        {offsetof(struct block, plan.path_n),      1000                },
-        {offsetof(struct block, plan.rlimits),     sizeof(struct block)},
-        {offsetof(struct block, plan.rlimit_n),    UINT32_MAX          },
-        {offsetof(struct block, plan.cgroup_name), UINT32_MAX          },
-        {offsetof(struct block, argv),             UINT32_MAX          },
-        {offsetof(struct block, env),              sizeof(struct block)},
-        {offsetof(struct block, mount.source),     UINT32_MAX          },
-        {offsetof(struct block, mount.target),     UINT32_MAX          },
-        {offsetof(struct block, mount.target),     AT(word)            },
-        {offsetof(struct block, path.path),        UINT32_MAX          },
+        {offsetof(struct block, plan.magic),         0                       },
+        {offsetof(struct block, plan.version),       BOX_PLAN_VERSION + 1    },
+        {offsetof(struct block, plan.size),          0                       },
+        {offsetof(struct block, plan.size),          UINT32_MAX              },
+        {offsetof(struct block, plan.host_uid),      0                       },
+        {offsetof(struct block, plan.host_gid),      0                       },
+        {offsetof(struct block, plan.inside_uid),    0                       },
+        {offsetof(struct block, plan.hostname),      sizeof(struct block)    },
+        {offsetof(struct block, plan.hostname),      UINT32_MAX              },
+        {offsetof(struct block, plan.workdir),       sizeof(struct block)    },
+        {offsetof(struct block, plan.run_dir),       UINT32_MAX              },
+        {offsetof(struct block, plan.argv_n),        0                       },
+        {offsetof(struct block, plan.argv_n),        UINT32_MAX              },
+        {offsetof(struct block, plan.argv_n),        1000                    },
+        {offsetof(struct block, plan.argv),          UINT32_MAX - 7          },
+        {offsetof(struct block, plan.argv),          AT(argv) + 1            },
+        {offsetof(struct block, plan.env),           sizeof(struct block)    },
+        {offsetof(struct block, plan.env_n),         UINT32_MAX              },
+        {offsetof(struct block, plan.mounts),        AT(mount) + 4           },
+        {offsetof(struct block, plan.mounts),        sizeof(struct block)    },
+        {offsetof(struct block, plan.mount_n),       BOX_MOUNTS_MAX + 1      },
+        {offsetof(struct block, plan.mount_n),       UINT32_MAX              },
+        {offsetof(struct block, plan.paths),         UINT32_MAX - 7          },
+        {offsetof(struct block, plan.path_n),        1000                    },
+        {offsetof(struct block, plan.rlimits),       sizeof(struct block)    },
+        {offsetof(struct block, plan.rlimit_n),      UINT32_MAX              },
+        {offsetof(struct block, plan.cgroup_name),   UINT32_MAX              },
+        {offsetof(struct block, plan.egress_fd),     0                       },
+        {offsetof(struct block, plan.egress_fd),     (uint32_t)-1            },
+        {offsetof(struct block, plan.egress_ports),  UINT32_MAX - 7          },
+        {offsetof(struct block, plan.egress_port_n), BOX_EGRESS_PORTS_MAX + 1},
+        {offsetof(struct block, plan.egress_port_n), 1000                    },
+        {offsetof(struct block, ports),              80                      },
+        {offsetof(struct block, argv),               UINT32_MAX              },
+        {offsetof(struct block, env),                sizeof(struct block)    },
+        {offsetof(struct block, mount.source),       UINT32_MAX              },
+        {offsetof(struct block, mount.target),       UINT32_MAX              },
+        {offsetof(struct block, mount.target),       AT(word)                },
+        {offsetof(struct block, path.path),          UINT32_MAX              },
     };
 
     for (size_t i = 0; i < COUNT(cases); i++) {
@@ -183,6 +194,20 @@ TEST(plan_that_leads_outside_is_refused)
         memcpy((char *)&block + cases[i].at, &cases[i].value, sizeof cases[i].value);
         check_refused(plan_fd(&block, sizeof block, SEALS), "the plan does not hold together");
     }
+}
+
+TEST(a_way_out_without_sockets_is_refused)
+{
+    struct block block = sound();
+    const struct box_plan *plan = NULL;
+    struct err err;
+
+    block.plan.sockets_none = 1;
+    check_refused(plan_fd(&block, sizeof block, SEALS), "the plan does not hold together");
+    block.plan.egress_fd = -1;
+    check_refused(plan_fd(&block, sizeof block, SEALS), "the plan does not hold together");
+    block.plan.egress_port_n = 0;
+    CHECK_INT(plan_open(plan_fd(&block, sizeof block, SEALS), &plan, &err), 0);
 }
 
 TEST(text_without_an_end_is_refused)
