@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cmd/box/box.h"
 
+#include "cmd/box/box-callers.h"
 #include "lib/base/clock.h"
 #include "lib/base/io.h"
 #include "lib/base/limits.h"
@@ -191,6 +192,20 @@ static int send_placed(const struct box_message *placed, struct err *err)
     return fds_send(BOX_FD_SUPERVISOR, placed, sizeof *placed, &self_fd, 1, err);
 }
 
+/* PID 1 hands it over with the last wall. */
+static int hear_connects(const struct outer *outer, struct err *err)
+{
+    AUTO_FD int heard_fd = -1;
+
+    if (outer->box->plan->egress_fd < 0)
+        return 0;
+    if (fd_receive(outer->box->sync_fd, &heard_fd, err) < 0 ||
+        callers_start(heard_fd, outer->box->plan->egress_fd, outer->pid, err) < 0)
+        return err_in(err, "watching who connects");
+    heard_fd = -1; /* the thread's */
+    return 0;
+}
+
 static int place(struct outer *outer, struct err *err)
 {
     const struct box_plan *plan = outer->box->plan;
@@ -203,7 +218,8 @@ static int place(struct outer *outer, struct err *err)
          say_ready(outer->box->sync_fd, err) < 0))
         return -1;
     if (fd_receive(outer->box->sync_fd, &outer->watch.proc_fd, err) < 0 ||
-        fd_receive(outer->box->sync_fd, &outer->watch.shm_fd, err) < 0)
+        fd_receive(outer->box->sync_fd, &outer->watch.shm_fd, err) < 0 ||
+        hear_connects(outer, err) < 0)
         return -1;
     return outer->box->spawner_fd >= 0 ? send_placed(&placed, err)
                                        : message_send(BOX_FD_SUPERVISOR, &placed, err);

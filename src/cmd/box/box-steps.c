@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cmd/box/box.h"
 
+#include "cmd/box/box-egress.h"
+#include "lib/base/io.h"
 #include "lib/linux/cgroup.h"
 #include "lib/linux/fd-pass.h"
 #include "lib/linux/filters.h"
@@ -136,6 +138,41 @@ static int close_network(struct box *box, struct err *err)
     return box->plan->sockets_none || box->net_ahead ? 0 : loopback_up(err);
 }
 
+/* Of this network namespace. Data before a connection stands would go out without connect(); the
+ * filters refuse it, too, and so does egress: a machine that does not let us write here has two
+ * walls left. */
+static void switch_off_fast_open(const struct box *box)
+{
+    const struct box_mount *mounts = plan_array(box->plan, box->plan->mounts);
+    struct err ignored;
+    int proc_fd = -1; /* a template shows no /proc, but we have the one that is to be mounted */
+
+    for (uint32_t i = 0; i < box->plan->mount_n; i++)
+        if (mounts[i].kind == MOUNT_PROC)
+            proc_fd = box->tree_fds[i];
+    if (proc_fd >= 0)
+        (void)!file_write(proc_fd, "sys/net/ipv4/tcp_fastopen", "0", &ignored);
+    else
+        (void)!file_write(AT_FDCWD, "/proc/sys/net/ipv4/tcp_fastopen", "0", &ignored);
+}
+
+/* Everything after this step meets the way out as it is; the other end of the pair is outer's. */
+static int open_egress(struct box *box, struct err *err)
+{
+    const struct box_plan *plan = box->plan;
+    int fds[HANDOVER_FD_COUNT];
+    int failed;
+
+    if (plan->egress_fd < 0)
+        return 0;
+    switch_off_fast_open(box);
+    if (egress_build(plan_array(plan, plan->egress_ports), plan->egress_port_n, fds, err) < 0)
+        return -1;
+    failed = egress_hand_over(plan->egress_fd, fds, err);
+    (void)close(plan->egress_fd);
+    return failed;
+}
+
 static int set_rlimits(struct box *box, struct err *err)
 {
     const struct box_rlimit *limits = plan_array(box->plan, box->plan->rlimits);
@@ -262,13 +299,25 @@ static int apply_landlock(struct box *box, struct err *err)
     return landlock_enforce(ruleset, err);
 }
 
+/* With a way out, outer hears of every connect() from now on. */
+static int load_arguments(const struct box *box, struct err *err)
+{
+    AUTO_FD int heard_fd = -1;
+
+    if (box->plan->egress_fd < 0)
+        return seccomp_load(seccomp_arguments, seccomp_arguments_n, err);
+    if (seccomp_load_heard(seccomp_egress, seccomp_egress_n, &heard_fd, err) < 0)
+        return -1;
+    return fd_send(box->sync_fd, heard_fd, err);
+}
+
 /* Of several that refuse, the one loaded last says how: the narrower ones come first. */
 static int load_seccomp(struct box *box, struct err *err)
 {
     if (box->plan->sockets_none && !box_lacks("no sockets") &&
         seccomp_load(seccomp_sockets, seccomp_sockets_n, err) < 0)
         return -1;
-    if (seccomp_load(seccomp_arguments, seccomp_arguments_n, err) < 0)
+    if (load_arguments(box, err) < 0)
         return -1;
     if (box->plan->watch_memory_bytes &&
         seccomp_load(seccomp_segments, seccomp_segments_n, err) < 0)
@@ -283,6 +332,7 @@ static int load_seccomp(struct box *box, struct err *err)
  *  - their namespace follows, so that our leaf looks like the root of them;
  *  - then the user: files we make must belong to somebody the maps know, and the tie to the
  *    supervisor would not survive the change;
+ *  - the way out is made while we may, and before a root is entered whose /proc is read-only;
  *  - the root is built while we still have CAP_SYS_ADMIN in our own namespaces;
  *  - a user namespace of our own, where we begin in a template's, follows the last mount;
  *  - resource limits come after the mounts, which a file size limit could hinder;
@@ -301,6 +351,7 @@ static const struct {
     {"parent",            tie_to_parent        },
     {"host name",         name_host            },
     {"network",           close_network        },
+    {"egress",            open_egress          },
     {"root filesystem",   root_build           },
     {"group membership",  join_groups          },
     {"cgroup namespace",  enter_cgroupns       },

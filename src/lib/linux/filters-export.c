@@ -18,11 +18,13 @@
 #include <fcntl.h>
 #include <linux/filter.h>
 #include <linux/sched.h>
+#include <linux/seccomp.h>
 #include <seccomp.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -246,6 +248,26 @@ static void refuse_arguments(scmp_filter_ctx filter)
     refuse_sockets(filter);
 }
 
+/* connect() is told to whoever listens, before it happens. What would send without it, or put
+ * another program's name on a process, or let somebody inside listen instead, is refused. */
+static void watch_connects(scmp_filter_ctx filter)
+{
+    if (seccomp_rule_add(filter, SCMP_ACT_NOTIFY, SCMP_SYS(connect), 0) != 0)
+        die("connect", 0);
+    refuse_if(filter, EOPNOTSUPP, SCMP_SYS(sendto),
+              SCMP_A3(SCMP_CMP_MASKED_EQ, MSG_FASTOPEN, MSG_FASTOPEN), NULL);
+    refuse_if(filter, EOPNOTSUPP, SCMP_SYS(sendmsg),
+              SCMP_A2(SCMP_CMP_MASKED_EQ, MSG_FASTOPEN, MSG_FASTOPEN), NULL);
+    refuse_if(filter, EOPNOTSUPP, SCMP_SYS(sendmmsg),
+              SCMP_A3(SCMP_CMP_MASKED_EQ, MSG_FASTOPEN, MSG_FASTOPEN), NULL);
+    refuse_if(filter, EPERM, SCMP_SYS(prctl), SCMP_A0(SCMP_CMP_MASKED_EQ, 0xffffffffU, PR_SET_MM),
+              NULL);
+    refuse_if(filter, EPERM, SCMP_SYS(seccomp),
+              SCMP_A1(SCMP_CMP_MASKED_EQ, SECCOMP_FILTER_FLAG_NEW_LISTENER,
+                      SECCOMP_FILTER_FLAG_NEW_LISTENER),
+              NULL);
+}
+
 /* Only the ordinary personality, and asking for it. */
 static void allow_personality(scmp_filter_ctx filter)
 {
@@ -289,6 +311,7 @@ int main(void)
     scmp_filter_ctx arguments = filter_new(SCMP_ACT_ALLOW);
     scmp_filter_ctx segments = filter_new(SCMP_ACT_ALLOW);
     scmp_filter_ctx sockets = filter_new(SCMP_ACT_ALLOW);
+    scmp_filter_ctx egress = filter_new(SCMP_ACT_ALLOW);
     static const char *const socket_calls[] = {"socket", "socketpair"};
     static const char *const segment_calls[] = {"shmget"};
     static const char *const memory_files[] = {"memfd_create"}; /* libraries have a way without */
@@ -298,6 +321,8 @@ int main(void)
     add_names(names, SCMP_ACT_ERRNO(EPERM), refused, COUNT(refused));
     allow_personality(names);
     refuse_arguments(arguments);
+    refuse_arguments(egress);
+    watch_connects(egress);
     add_names(segments, SCMP_ACT_ERRNO(EPERM), segment_calls, COUNT(segment_calls));
     add_names(segments, SCMP_ACT_ERRNO(ENOSYS), memory_files, COUNT(memory_files));
     (void)printf("/* Made by filters-export.c. */\n#include \"lib/linux/filters.h\"\n\n");
@@ -305,5 +330,6 @@ int main(void)
     print_filter(arguments, "arguments");
     print_filter(segments, "segments");
     print_filter(sockets, "sockets");
+    print_filter(egress, "egress");
     return fflush(stdout) == 0 ? 0 : 1;
 }

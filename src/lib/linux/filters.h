@@ -17,6 +17,10 @@
  *
  *     sockets    where a profile allows none: refuses to make any, with EACCES
  *
+ *     egress     in place of arguments, where connections have a way out: besides, every connect()
+ *                is told to a listener first; refuses what would connect without it, and a second
+ *                listener
+ *
  * Nothing of libseccomp is needed at run time. */
 extern const struct sock_filter seccomp_names[];
 extern const size_t seccomp_names_n;
@@ -26,3 +30,5 @@ extern const struct sock_filter seccomp_segments[];
 extern const size_t seccomp_segments_n;
 extern const struct sock_filter seccomp_sockets[];
 extern const size_t seccomp_sockets_n;
+extern const struct sock_filter seccomp_egress[];
+extern const size_t seccomp_egress_n;

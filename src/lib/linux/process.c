@@ -57,6 +57,33 @@ int seccomp_load(const struct sock_filter *filter, size_t n, struct err *err)
     return 0;
 }
 
+/* While its call is being looked at, only a fatal signal disturbs a process: runtimes that signal
+ * their threads all the time would otherwise begin every call again. Kernels before 5.19 do not
+ * know that flag. */
+int seccomp_load_heard(const struct sock_filter *filter, size_t n, int *out, struct err *err)
+{
+    struct sock_fprog program = {
+        .len = (unsigned short)n,
+        .filter = (struct sock_filter *)(uintptr_t)filter,
+    };
+    const unsigned flags[] = {
+        SECCOMP_FILTER_FLAG_NEW_LISTENER | SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV,
+        SECCOMP_FILTER_FLAG_NEW_LISTENER,
+    };
+
+    for (size_t i = 0; i < COUNT(flags); i++) {
+        int fd = (int)syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags[i], &program);
+
+        if (fd >= 0) {
+            *out = fd;
+            return 0;
+        }
+        if (errno != EINVAL)
+            break;
+    }
+    return err_os(err, "loading a seccomp filter that is heard");
+}
+
 int loopback_up(struct err *err)
 {
     AUTO_FD int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);

@@ -17,6 +17,10 @@ int no_new_privs(struct err *err) MUST_CHECK;
 /* Loads one ready-made filter for this process and its children. */
 int seccomp_load(const struct sock_filter *filter, size_t n, struct err *err) MUST_CHECK;
 
+/* The same for one that tells somebody of calls: *out is where it is heard. */
+int seccomp_load_heard(const struct sock_filter *filter, size_t n, int *out,
+                       struct err *err) MUST_CHECK;
+
 /* Brings up the loopback interface of the current network namespace. */
 int loopback_up(struct err *err) MUST_CHECK;
 

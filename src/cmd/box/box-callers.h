@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* Tells egress who connects, before it happens (docs/decisions/0032). */
+
+#include "lib/base/err.h"
+
+#include <sys/types.h>
+
+/* A thread that serves a listener of the filter seccomp_egress until the last process under it is
+ * gone. It takes over both descriptors; first is PID 1 of the sandbox. */
+int callers_start(int heard_fd, int pair_fd, pid_t first, struct err *err) MUST_CHECK;
