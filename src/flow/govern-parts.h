@@ -18,6 +18,7 @@ struct govern_shared {
     char *state_dir;
     pthread_mutex_t lock;  /* for opening the ledger */
     struct record *record; /* NULL until there is something to record */
+    bool is_swept;
     struct plan_memory *plans;
     struct offer_memory *offers;
     struct freezer *freezer;

@@ -123,6 +123,8 @@ int execute_kept_config(struct execute *execute, struct arena *mem, const char *
                         const char **out, struct err *err) MUST_CHECK;
 int execute_kept_state(struct execute *execute, const char *id, struct kept_state *out,
                        struct err *err) MUST_CHECK;
+/* Whether there is one with this id, whatever it is called. */
+bool execute_kept_has(struct execute *execute, const char *id);
 int execute_kept_each(struct execute *execute,
                       int (*on_sandbox)(void *context, const char *id, struct err *err),
                       void *context, struct err *err) MUST_CHECK;

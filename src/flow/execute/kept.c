@@ -307,6 +307,14 @@ int execute_pool_state(struct execute *execute, const char *id, struct kept_stat
     return ask_state(run_dir, out, err);
 }
 
+bool execute_kept_has(struct execute *execute, const char *id)
+{
+    char run_dir[RUN_DIR_BYTES];
+    struct err ignored; /* there is none */
+
+    return kept_open(execute, id, run_dir, &ignored) == 0;
+}
+
 int execute_kept_each(struct execute *execute,
                       int (*on_sandbox)(void *context, const char *id, struct err *err),
                       void *context, struct err *err)
