@@ -66,6 +66,15 @@ teardown() {
     status_is 0
 }
 
+@test "an id is whose it is, even if another one is called so" {
+    make --name mine
+    mine=$id
+    make --name "$mine"
+    run --separate-stderr brig sandbox show "$mine"
+    status_is 0
+    json_is .name mine
+}
+
 @test "an id nobody has is not found, by every command" {
     for words in "show nobody" "pause nobody" "resume nobody" "extend nobody" "destroy nobody" \
         "exec nobody -- true" "show aaaaaaaaaaaaaaaaaaaa" "exec ../../etc -- true" "show ../boxes"; do
