@@ -193,10 +193,11 @@ static void flow_act(struct flow *flow, const struct pollfd *polled)
 {
     if (!polled->revents || polled->fd < 0)
         return;
-    if (flow->held_n)
-        flow_write(flow);
-    else
+    if (!flow->held_n)
         flow_read(flow);
+    /* A sink that never makes us wait need not be asked first. */
+    if (flow->held_n && (polled->fd == flow->to || flow->step == CHUNK_BYTES))
+        flow_write(flow);
 }
 
 static bool is_open(const struct flow *flow)
