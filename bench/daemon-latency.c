@@ -13,8 +13,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "common.h"
 #include "flow/decide/decide.h"
 #include "flow/execute/execute.h"
 #include "flow/govern.h"
@@ -38,28 +38,6 @@ static struct {
     char remote[ID_BYTES]; /* and one of the daemon's */
     size_t samples;
 } bench = {.samples = 200};
-
-static NORETURN void give_up(const char *what, const char *why)
-{
-    (void)fprintf(stderr, "daemon: %s: %s\n", what, why);
-    exit(1);
-}
-
-static uint64_t now_ns(void)
-{
-    struct timespec now;
-
-    (void)clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000U + (uint64_t)now.tv_nsec;
-}
-
-static int by_size(const void *a, const void *b)
-{
-    const uint64_t *x = a;
-    const uint64_t *y = b;
-
-    return *x < *y ? -1 : *x > *y;
-}
 
 /* ---- in this process ---- */
 
@@ -243,9 +221,9 @@ static void measure(void)
         }
 }
 
-static double ms_at(size_t row, unsigned permille)
+static double row_ms(size_t row, unsigned permille)
 {
-    return (double)rows[row].ns[(bench.samples - 1) * permille / 1000] / 1e6;
+    return ms_at(rows[row].ns, bench.samples, permille);
 }
 
 static void print(void)
@@ -253,13 +231,13 @@ static void print(void)
     (void)printf(
         "| %-34s | least ms | p50 ms | p99 ms | to the row above |\n|---|---|---|---|---|\n", "");
     for (size_t row = 0; row < COUNT(rows); row++)
-        qsort(rows[row].ns, bench.samples, sizeof rows[row].ns[0], by_size);
+        sort_ns(rows[row].ns, bench.samples);
     for (size_t row = 0; row < COUNT(rows); row++) {
-        (void)printf("| %-34s | %8.3f | %6.3f | %6.3f | ", rows[row].name, ms_at(row, 0),
-                     ms_at(row, 500), ms_at(row, 990));
+        (void)printf("| %-34s | %8.3f | %6.3f | %6.3f | ", rows[row].name, row_ms(row, 0),
+                     row_ms(row, 500), row_ms(row, 990));
         if (row % 2)
-            (void)printf("%.2f×, %+.3f ms at p50 |\n", ms_at(row, 500) / ms_at(row - 1, 500),
-                         ms_at(row, 500) - ms_at(row - 1, 500));
+            (void)printf("%.2f×, %+.3f ms at p50 |\n", row_ms(row, 500) / row_ms(row - 1, 500),
+                         row_ms(row, 500) - row_ms(row - 1, 500));
         else
             (void)printf("|\n");
     }

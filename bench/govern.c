@@ -12,9 +12,9 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "common.h"
 #include "flow/decide/decide.h"
 #include "flow/record/record.h"
 #include "lib/base/io.h"
@@ -40,31 +40,9 @@ static const char policy_text[] = "version: 1\n"
                                   "  - name: no-deleting\n"
                                   "    deny: [rm, \"**\"]\n";
 
-static NORETURN void give_up(const char *what, const struct err *err)
-{
-    (void)fprintf(stderr, "govern: %s: %s\n", what, err->text);
-    exit(1);
-}
-
-static uint64_t now_ns(void)
-{
-    struct timespec now;
-
-    (void)clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000U + (uint64_t)now.tv_nsec;
-}
-
-static int by_size(const void *a, const void *b)
-{
-    const uint64_t *x = a;
-    const uint64_t *y = b;
-
-    return *x < *y ? -1 : *x > *y;
-}
-
 static void print_times(const char *what, uint64_t *ns, size_t n)
 {
-    qsort(ns, n, sizeof *ns, by_size);
+    sort_ns(ns, n);
     (void)printf("%-52s %9.1f %9.1f %9.1f\n", what, (double)ns[n / 2] / 1e3,
                  (double)ns[n * 99 / 100] / 1e3, (double)ns[n - 1] / 1e3);
 }
@@ -77,7 +55,7 @@ static void print_rate(const char *what, size_t each, uint64_t *ns, size_t n)
 
     for (size_t i = 0; i < n; i++)
         all += ns[i];
-    qsort(ns, n, sizeof *ns, by_size);
+    sort_ns(ns, n);
     (void)printf("%-52s %9.0f /s  median batch %9.0f /s\n", what,
                  (double)(n * each) * 1e9 / (double)all, (double)each * 1e9 / (double)ns[n / 2]);
 }
@@ -112,7 +90,7 @@ static void decide(const struct policy *policy, struct run *run, bool allowed)
     struct err err;
 
     if (decide_run(policy, run, &err) < 0)
-        give_up("deciding", &err);
+        give_up("deciding", err.text);
     if (run->verdict.kind != (allowed ? VERDICT_ALLOW : VERDICT_DENY)) {
         (void)fprintf(stderr, "govern: the verdict is %s, so this measures the wrong branch\n",
                       verdict_name(run->verdict.kind));
@@ -134,7 +112,7 @@ static void measure_in_memory(struct record *record, const struct policy *policy
         start = now_ns();
         decide(policy, &run, allowed);
         if (record_rehearse(record, &run, &err) < 0)
-            give_up("signing", &err);
+            give_up("signing", err.text);
         if (i >= WARM_UP)
             ns[i - WARM_UP] = now_ns() - start;
         run_done(&run);
@@ -152,7 +130,7 @@ static void measure_signature(const char *dir)
     struct err err;
 
     if (asprintf(&path, "%s/receipts.key", dir) < 0 || signing_key_open(path, &key, &err) < 0)
-        give_up("opening the key", &err);
+        give_up("opening the key", err.text);
     for (unsigned i = 0; i < ROUNDS; i++) {
         uint64_t start = now_ns();
 
@@ -176,7 +154,7 @@ static void measure_keeper(struct signer *signer, size_t n, const char *what)
         uint64_t start = now_ns();
 
         if (signer->sign(signer, hashes, n, signatures, &err) < 0)
-            give_up("asking the keeper", &err);
+            give_up("asking the keeper", err.text);
         memcpy(hashes[0].b, signatures[0].b, sizeof hashes[0].b);
         ns[i] = (now_ns() - start) / n;
     }
@@ -197,7 +175,7 @@ static void measure_one_by_one(struct record *record, const struct policy *polic
         start = now_ns();
         decide(policy, &run, true);
         if (record_intent(record, &run, &err) < 0)
-            give_up("recording", &err);
+            give_up("recording", err.text);
         ns[i] = now_ns() - start;
         run_done(&run);
     }
@@ -231,7 +209,7 @@ static void measure_group(struct record *record, const struct policy *policy, si
 
         decide_batch(policy, runs, entries, in_flight);
         if (record_append_many(record, entries, in_flight, &err) < 0)
-            give_up("recording", &err);
+            give_up("recording", err.text);
         for (size_t i = 0; i < in_flight; i++)
             run_done(&runs[i]);
         batch_ns[n] = now_ns() - start;
@@ -315,13 +293,13 @@ static void measure_one_shot(const char *dir)
             run.verdict = (struct verdict){VERDICT_ALLOW, REASON_POLICY_ALLOW, "build", 4, NULL};
             at[0] = now_ns();
             if (record_open(dir, &record, &err) < 0)
-                give_up("opening", &err);
+                give_up("opening", err.text);
             at[1] = now_ns();
             if (record_intent(record, &run, &err) < 0)
-                give_up("intent", &err);
+                give_up("intent", err.text);
             at[2] = now_ns();
             if (record_close(record, &run, &err) < 0)
-                give_up("outcome", &err);
+                give_up("outcome", err.text);
             at[3] = now_ns();
             record_free(record);
             at[4] = now_ns();
@@ -347,7 +325,7 @@ static void measure_verify(struct record *record, const char *dir)
 
     if (record_own_key(dir, &trust.key, &err) < 0 ||
         record_verify(record, &check, &report, &err) < 0)
-        give_up("verifying", &err);
+        give_up("verifying", err.text);
     if (report.integrity != INTEGRITY_INTACT) {
         (void)fprintf(stderr, "govern: %s\n", report.fault_text);
         exit(1);
@@ -366,7 +344,7 @@ static void measure_kept(const char *dir, const struct policy *policy)
     struct err err;
 
     if (keeper_open(dir, NULL, &keeper, &err) < 0 || keeper_signer(keeper, dir, &signer, &err) < 0)
-        give_up("starting a keeper", &err);
+        give_up("starting a keeper", err.text);
     (void)printf("the same, signed by a keeper:\n");
     measure_keeper(signer, 1, "signature by the keeper, alone");
     measure_keeper(signer, 16, "signature by the keeper, each of 16");
@@ -374,7 +352,7 @@ static void measure_kept(const char *dir, const struct policy *policy)
     signing = (struct record_signing){keeper_signer, keeper};
     record_sign_elsewhere(&signing);
     if (record_open(dir, &record, &err) < 0)
-        give_up("opening", &err);
+        give_up("opening", err.text);
     measure_one_by_one(record, policy);
     for (size_t i = 0; i < COUNT(in_flight); i++)
         measure_group(record, policy, in_flight[i]);
@@ -390,11 +368,11 @@ static void measure_all(const char *dir)
     struct err err;
 
     if (policy_parse(str_of(policy_text), &policy, &where, &err) < 0)
-        give_up("policy", &err);
+        give_up("policy", err.text);
     (void)printf("%-52s %9s %9s %9s\n", "microseconds", "p50", "p99", "max");
     measure_one_shot(dir);
     if (record_open(dir, &record, &err) < 0)
-        give_up("opening", &err);
+        give_up("opening", err.text);
     measure_signature(dir);
     measure_in_memory(record, policy, true, "decide + receipt + signature, ALLOW, in memory");
     measure_in_memory(record, policy, false, "decide + receipt + signature, DENY, in memory");
@@ -419,6 +397,6 @@ int main(int argc, char **argv)
     }
     measure_all(dir);
     if (dir_remove(AT_FDCWD, dir, &err) < 0)
-        give_up("cleaning up", &err);
+        give_up("cleaning up", err.text);
     return 0;
 }

@@ -18,9 +18,9 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "common.h"
 #include "flow/decide/decide.h"
 #include "flow/equip/equip.h"
 #include "flow/govern.h"
@@ -50,28 +50,6 @@ static struct {
     double seconds;
     char floor[PATH_BYTES_MAX]; /* "": not there */
 } bench = {.samples = 300, .seconds = 3};
-
-static NORETURN void give_up(const char *what, const char *why)
-{
-    (void)fprintf(stderr, "inprocess: %s: %s\n", what, why);
-    exit(1);
-}
-
-static uint64_t now_ns(void)
-{
-    struct timespec now;
-
-    (void)clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000U + (uint64_t)now.tv_nsec;
-}
-
-static int by_size(const void *a, const void *b)
-{
-    const uint64_t *x = a;
-    const uint64_t *y = b;
-
-    return *x < *y ? -1 : *x > *y;
-}
 
 /* ---- a sandbox ---- */
 
@@ -285,14 +263,9 @@ static void measure_rows(void)
         }
 }
 
-static double ms_at(const uint64_t *ns, size_t n, unsigned permille)
-{
-    return (double)ns[(n - 1) * permille / 1000] / 1e6;
-}
-
 static void print_times(const char *name, uint64_t *ns, size_t n, double first_ms)
 {
-    qsort(ns, n, sizeof *ns, by_size);
+    sort_ns(ns, n);
     (void)printf("| %-26s | %7.2f | %7.2f | %7.2f | %7.2f | %7.2f |\n", name, ms_at(ns, n, 0),
                  ms_at(ns, n, 500), ms_at(ns, n, 950), ms_at(ns, n, 990),
                  ms_at(ns, n, 500) / first_ms);
@@ -302,7 +275,7 @@ static double print_rows(void)
 {
     double first_ms;
 
-    qsort(rows[0].ns, bench.samples, sizeof *rows[0].ns, by_size);
+    sort_ns(rows[0].ns, bench.samples);
     first_ms = ms_at(rows[0].ns, bench.samples, 500);
     (void)printf("| %-26s | %7s | %7s | %7s | %7s | %7s |\n", "ms", "min", "p50", "p95", "p99",
                  "x first");

@@ -19,6 +19,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "common.h"
 #include "flow/decide/decide.h"
 #include "flow/equip/equip.h"
 #include "flow/execute/execute.h"
@@ -49,28 +50,6 @@ static struct {
     size_t samples;
     size_t idle;
 } bench = {.samples = 300};
-
-static NORETURN void give_up(const char *what, const char *why)
-{
-    (void)fprintf(stderr, "kept: %s: %s\n", what, why);
-    exit(1);
-}
-
-static uint64_t now_ns(void)
-{
-    struct timespec now;
-
-    (void)clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000U + (uint64_t)now.tv_nsec;
-}
-
-static int by_size(const void *a, const void *b)
-{
-    const uint64_t *x = a;
-    const uint64_t *y = b;
-
-    return *x < *y ? -1 : *x > *y;
-}
 
 static const char *const program[] = {"/bin/true", NULL};
 static const struct streams no_streams = {.in_fd = -1, .out_fd = -1, .err_fd = -1};
@@ -332,11 +311,6 @@ static struct {
     {"destroy, the order only", row_order,         NULL},
 };
 
-static double ms_at(const uint64_t *ns, size_t n, unsigned permille)
-{
-    return (double)ns[(n - 1) * permille / 1000] / 1e6;
-}
-
 static bool is_wanted(size_t row)
 {
     return row == 0 || !bench.rows || strncmp(rows[row].name, bench.rows, strlen(bench.rows)) == 0;
@@ -362,7 +336,7 @@ static void measure_rows(void)
         uint64_t *ns = rows[i].ns;
         size_t n = bench.samples;
 
-        qsort(ns, n, sizeof *ns, by_size);
+        sort_ns(ns, n);
         if (i == 0)
             first_ms = ms_at(ns, n, 500);
         if (is_wanted(i))

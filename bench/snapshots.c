@@ -16,9 +16,9 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "common.h"
 #include "flow/decide/decide.h"
 #include "flow/execute/execute.h"
 #include "flow/govern.h"
@@ -39,28 +39,6 @@ static struct {
     size_t files;
     bool quick; /* without what copies */
 } bench = {.samples = 40, .files = 1000};
-
-static NORETURN void give_up(const char *what, const char *why)
-{
-    (void)fprintf(stderr, "snapshots: %s: %s\n", what, why);
-    exit(1);
-}
-
-static uint64_t now_ns(void)
-{
-    struct timespec now;
-
-    (void)clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000U + (uint64_t)now.tv_nsec;
-}
-
-static int by_size(const void *a, const void *b)
-{
-    const uint64_t *x = a;
-    const uint64_t *y = b;
-
-    return *x < *y ? -1 : *x > *y;
-}
 
 /* ---- one governed step ---- */
 
@@ -224,11 +202,6 @@ static void measure_round(size_t i)
     forget(live);
 }
 
-static double ms_at(const uint64_t *ns, unsigned permille)
-{
-    return (double)ns[(bench.samples - 1) * permille / 1000] / 1e6;
-}
-
 int main(int argc, char **argv)
 {
     struct govern_config config = {0};
@@ -268,10 +241,10 @@ int main(int argc, char **argv)
                  "p50", "p95", "max");
     (void)puts("| -------------------------- | ------: | ------: | ------: | ------: |");
     for (enum row row = 0; row < (bench.quick ? ROW_LIVE : ROW_COUNT); row++) {
-        qsort(times[row], bench.samples, sizeof times[row][0], by_size);
+        sort_ns(times[row], bench.samples);
         (void)printf("| %-26s | %7.2f | %7.2f | %7.2f | %7.2f |\n", names[row],
-                     ms_at(times[row], 0), ms_at(times[row], 500), ms_at(times[row], 950),
-                     ms_at(times[row], 1000));
+                     ms_at(times[row], bench.samples, 0), ms_at(times[row], bench.samples, 500),
+                     ms_at(times[row], bench.samples, 950), ms_at(times[row], bench.samples, 1000));
     }
     govern_free(bench.govern);
     spawner_free(bench.spawner);

@@ -28,8 +28,8 @@ struct govern_config {
     struct govern_shared *shared; /* of the same state_dir; borrowed, or NULL: its own */
 };
 
-/* Opens the ledger, finds what dead runs have left and gives each its receipt; of several that share
- * only the first does, and govern_sweep() is the caller's from then on. */
+/* Opens the ledger, finds what dead runs have left and gives each its receipt; of several that
+ * share only the first does, and govern_sweep() is the caller's from then on. */
 int govern_open(const struct govern_config *config, struct govern **out,
                 struct err *err) MUST_CHECK;
 void govern_free(struct govern *govern);
