@@ -37,24 +37,26 @@ void *http_exchange_get(const struct http_exchange *x)
 
 /* ---- who asks ---- */
 
-static void describe_address(const struct conn *conn, char out[64])
+void http_exchange_address(const struct http_exchange *x, char out[HTTP_ADDRESS_BYTES])
 {
+    const struct conn *conn = x->conn;
     struct sockaddr_storage address = {0};
     int n = sizeof(address);
     char name[48] = "";
 
-    if (uv_tcp_getpeername(&conn->io.tcp, (struct sockaddr *)&address, &n) < 0)
+    out[0] = '\0';
+    if (conn->is_unix || uv_tcp_getpeername(&conn->io.tcp, (struct sockaddr *)&address, &n) < 0)
         return;
     if (address.ss_family == AF_INET6) {
         const struct sockaddr_in6 *six = (const struct sockaddr_in6 *)&address;
 
         (void)uv_ip6_name(six, name, sizeof(name)); /* fits */
-        (void)snprintf(out, 64, "[%s]:%u", name, ntohs(six->sin6_port));
+        (void)snprintf(out, HTTP_ADDRESS_BYTES, "[%s]:%u", name, ntohs(six->sin6_port));
     } else {
         const struct sockaddr_in *four = (const struct sockaddr_in *)&address;
 
         (void)uv_ip4_name(four, name, sizeof(name)); /* fits */
-        (void)snprintf(out, 64, "%s:%u", name, ntohs(four->sin_port));
+        (void)snprintf(out, HTTP_ADDRESS_BYTES, "%s:%u", name, ntohs(four->sin_port));
     }
 }
 
@@ -68,10 +70,8 @@ struct http_peer http_exchange_peer(const struct http_exchange *x)
 
     peer.uid = peer.gid = (unsigned)-1; /* nobody, unless the kernel says who */
     peer.pid = -1;
-    if (!conn->is_unix) {
-        describe_address(conn, peer.address);
+    if (!conn->is_unix)
         return peer;
-    }
     if (uv_fileno(&conn->io.handle, &fd) == 0 &&
         getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &n) == 0) {
         peer.uid = who.uid;

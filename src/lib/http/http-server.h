@@ -120,9 +120,11 @@ struct http_peer {
     bool is_tls;
     unsigned uid, gid; /* of a unix peer, when it connected */
     int pid;
-    char address[64]; /* "127.0.0.1:4711", "[::1]:4711", "" for unix */
 };
 struct http_peer http_exchange_peer(const struct http_exchange *x);
+/* "127.0.0.1:4711", "[::1]:4711", "" for unix: asked of the kernel and written out each time. */
+#define HTTP_ADDRESS_BYTES 64
+void http_exchange_address(const struct http_exchange *x, char out[HTTP_ADDRESS_BYTES]);
 
 /* From on_request only: how large this body may be, framing undone. Larger is 413. */
 void http_body_max(struct http_exchange *x, uint64_t max);

@@ -130,14 +130,16 @@ static void get_head(struct app *app, struct http_exchange *x, const struct http
 {
     AUTO_BUF struct buf text = BUF(TEXT_MAX);
     struct http_peer peer = http_exchange_peer(x);
+    char address[HTTP_ADDRESS_BYTES];
 
     (void)app;
+    http_exchange_address(x, address);
     if (buf_addf(&text, &err,
                  "method=" STR_FMT " path=" STR_FMT " query=" STR_FMT " host=" STR_FMT
                  " unix=%d tls=%d uid=%d pid=%d peer=%s\n",
                  STR_ARG(head->method_text), STR_ARG(head->path), STR_ARG(head->query),
                  STR_ARG(head->host), peer.is_unix, peer.is_tls, (int)peer.uid, peer.pid,
-                 peer.address) < 0)
+                 address) < 0)
         abort();
     answer_text(x, 200, buf_str(&text));
 }
