@@ -25,7 +25,7 @@ raw() {
     local path=$1 command=$2
     shift 2
     curl -sSN --max-time 60 -D heads -o got -H "Authorization: Bearer $TOKEN" -H 'Accept: application/octet-stream' \
-        -H 'Content-Type: application/json' -d "{\"command\":$command}" "$@" "http://127.0.0.1:$PORT$path"
+        -H 'Content-Type: application/json' -d "{\"command\":$command}" "$@" "${SCHEME:-http}://127.0.0.1:$PORT$path"
 }
 
 field() {
@@ -57,6 +57,18 @@ noise='["perl","-e","$| = 1; binmode STDOUT; my $x = 7; for my $i (1..3000) { my
     raw /v1/runs "$noise" --unix-socket "$WORK/d.sock"
     cmp first got
     [ "$(field brig-exit-code)" = 3 ]
+}
+
+@test "the same over TLS, where nothing can be handed on as pages" {
+    need openssl
+    openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj /CN=brig -addext subjectAltName=IP:127.0.0.1 \
+        -keyout tls.key -out tls.pem 2>/dev/null
+    serve --tls-cert tls.pem --tls-key tls.key
+    TOKEN=$(token)
+    SCHEME=https raw /v1/runs "$noise" --cacert tls.pem
+    [ "$(field brig-exit-code)" = 3 ]
+    [ "$(wc -c <got)" = $((75 * 9000 + 2925 * 300)) ]
+    [ "$(field brig-stdout-hash)" = "sha256:$(sha256sum <got | cut -d' ' -f1)" ]
 }
 
 @test "a kept sandbox, a signal, no output, no such command" {
