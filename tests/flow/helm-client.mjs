@@ -99,9 +99,10 @@ const scenarios = {
             [() => execIntent('not-ours', ['echo', 'hi']), (answer) => isAllowed(answer)],
             [() => toolIntent('shell', { command: ['git', 'push'] }), (answer) => !isAllowed(answer) && answer.json.helm.approval_id],
             [() => chat('{'), (answer) => answer.status === 400],
+            [() => send('POST', '/v1/tools/evaluate', { tool_name: 'search', arguments: { q: 1 }, principal: 'agent', args_hash: sha256('{"q":1}') }), (answer) => answer.json.verdict === 'ALLOW'],
             [() => chat('x', { model: 'another' }), (answer) => answer.status === 503], // nobody is asked, so nothing is recorded
         ];
-        const answers = await Promise.all(Array.from({ length: 300 }, (_, i) => kinds[i % kinds.length][0]()));
+        const answers = await Promise.all(Array.from({ length: 350 }, (_, i) => kinds[i % kinds.length][0]()));
         answers.forEach((answer, i) => assert.ok(kinds[i % kinds.length][1](answer), `${i}: ${answer.status} ${answer.bytes}`));
         const recorded = answers.filter((answer) => answer.status !== 503);
         for (const header of ['Receipt-ID', 'Lamport-Clock', 'Decision-ID', 'Signature']) {

@@ -278,25 +278,31 @@ static bool is_question(struct call *call, struct question *out)
            intent_read(&call->mem, json, &out->intent, &ignored) == 0;
 }
 
-/* Only what is plain yes or no: what a person must confirm waits for him, and what is malformed has
- * a receipt of its own. */
+enum asked helm_judge(struct call *call, struct lent *lent, const struct request *request,
+                      struct run *run)
+{
+    struct err ignored; /* whoever looks at it next says what is wrong */
+    bool is_judged = govern_consider(lent->govern, request, run, &ignored) == 0 &&
+                     run->verdict.kind != VERDICT_ASK;
+
+    call_release(call, lent);
+    call->question = run;
+    if (is_judged)
+        return ASKED_RECEIPT;
+    run->watch = (struct run_watch){0}; /* nothing became of it yet */
+    run_done(run);
+    return ASKED_ELSEWHERE;
+}
+
 static enum asked judge(struct call *call)
 {
     struct question *question = arena_new(&call->mem, struct question);
     struct lent lent;
     struct err ignored;
-    bool is_judged;
 
     if (!is_question(call, question) || open_question(call, question, &lent, &ignored) < 0)
         return ASKED_ELSEWHERE;
-    is_judged = govern_consider(lent.govern, &question->request, &question->run, &ignored) == 0 &&
-                question->run.verdict.kind != VERDICT_ASK;
-    call_release(call, &lent);
-    if (is_judged)
-        return ASKED_RECEIPT;
-    question->run.watch = (struct run_watch){0};
-    run_done(&question->run);
-    return ASKED_ELSEWHERE;
+    return helm_judge(call, &lent, &question->request, &question->run);
 }
 
 static int complete(struct call *call, const void *body, const void *query, struct err *err)

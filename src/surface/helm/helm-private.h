@@ -53,6 +53,11 @@ int helm_fail(struct call *call, int status, const struct err *err, const char *
  * count; what came is what the client sent. */
 int helm_refuse(struct call *call, const struct request *request, int status, enum reason reason,
                 const struct err *why, struct err *err) MUST_CHECK;
+/* For a route's .judge: run, which was begun, is call->question then, if it is plain yes or no;
+ * what a person must confirm and what is malformed is done with, and for elsewhere. Returns what
+ * was lent. */
+enum asked helm_judge(struct call *call, struct lent *lent, const struct request *request,
+                      struct run *run);
 /* Which session a run without a sandbox belongs to: whoever asks. */
 void helm_session(const struct call *call, struct run *run);
 /* The sentence of a verdict. */

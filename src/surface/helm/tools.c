@@ -170,10 +170,49 @@ static int answer(struct call *call, const struct run *run, struct err *err)
     return 0;
 }
 
+static struct request request_of(struct call *call, const struct evaluate_body *wanted)
+{
+    struct request request = call_request(call, ACTION_TOOL);
+
+    request.tool = wanted->tool_name;
+    request.arguments = wanted->arguments;
+    request.inner = intent_inner(&call->mem, wanted->arguments);
+    return request;
+}
+
+static int conclude(struct call *call, const struct err *why, struct err *err)
+{
+    struct request request = request_of(call, call->body);
+
+    if (!why)
+        return answer(call, call->question, err);
+    if (why->code == ERR_INVALID || why->code == ERR_LIMIT)
+        return helm_refuse(call, &request, 400, REASON_REQUEST_INVALID, why, err);
+    *err = *why;
+    return -1;
+}
+
+static enum asked judge(struct call *call)
+{
+    const struct evaluate_body *wanted = call->body;
+    struct request request = request_of(call, wanted);
+    struct run *run = arena_new(&call->mem, struct run);
+    bool is_hash = false;
+    struct lent lent;
+    struct err ignored; /* whoever looks at it next says what is wrong */
+
+    if (is_over(wanted->arguments, wanted->args_hash, &is_hash, &ignored) < 0 || !is_hash ||
+        call_govern(call, &lent, &ignored) < 0)
+        return ASKED_ELSEWHERE;
+    run_init(run);
+    helm_session(call, run);
+    return helm_judge(call, &lent, &request, run);
+}
+
 static int evaluate(struct call *call, const void *body, const void *query, struct err *err)
 {
     const struct evaluate_body *wanted = body;
-    struct request request = call_request(call, ACTION_TOOL);
+    struct request request = request_of(call, wanted);
     bool is_hash = false;
     struct lent lent;
     struct err why;
@@ -181,9 +220,6 @@ static int evaluate(struct call *call, const void *body, const void *query, stru
     int failed;
 
     (void)query;
-    request.tool = wanted->tool_name;
-    request.arguments = wanted->arguments;
-    request.inner = intent_inner(&call->mem, wanted->arguments);
     if (is_over(wanted->arguments, wanted->args_hash, &is_hash, &why) < 0)
         return helm_refuse(call, &request, 400, REASON_REQUEST_INVALID, &why, err);
     if (call_govern(call, &lent, err) < 0)
@@ -194,21 +230,18 @@ static int evaluate(struct call *call, const void *body, const void *query, stru
                      : govern_refuse(lent.govern, &request, buf_str(&call->incoming),
                                      REASON_ARGS_HASH_MISMATCH, NULL, &run, &why);
     call_release(call, &lent);
-    if (!failed)
-        failed = answer(call, &run, err);
-    else if (why.code == ERR_INVALID || why.code == ERR_LIMIT)
-        failed = helm_refuse(call, &request, 400, REASON_REQUEST_INVALID, &why, err);
-    else
-        *err = why;
+    call->question = &run;
+    failed = conclude(call, failed ? &why : NULL, err);
+    call->question = NULL;
     run_done(&run);
-    return failed ? -1 : 0;
+    return failed;
 }
 
 /* clang-format off */
 const struct route helm_routes_tools[] = {
     {.method = HTTP_POST,
      .path = "/v1/tools/evaluate",
-     .kind = ROUTE_RUN,
+     .kind = ROUTE_ASK,
      .scope = SCOPE_RUN,
      .body = BODY_JSON,
      .fields = evaluate_fields,
@@ -217,7 +250,9 @@ const struct route helm_routes_tools[] = {
      .summary = "Judge one tool call.",
      .answer = "The verdict, ALLOW or DENY, and a reason code.",
      .refusal = HELM_REFUSAL,
-     .handle = evaluate},
+     .handle = evaluate,
+     .judge = judge,
+     .conclude = conclude},
     {0},
 };
 /* clang-format on */
