@@ -18,6 +18,9 @@ struct demand {
     uint32_t run_as_uid; /* 0: not said; policies cannot ask for 0 */
     uint32_t run_as_gid;
 
+    /* The network rules as egress compiles them, canonical JSON; empty: the policy has none. */
+    struct str network_rules;
+
     /* Controls we understand and validate but cannot enforce in this version, as one sentence
      * with the line, e.g. "line 12: network_policies is not enforceable yet". NULL: none.
      * A run under such a policy is refused. */

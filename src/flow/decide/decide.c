@@ -381,6 +381,8 @@ static struct demand demand_copy(struct arena *mem, const struct demand *demand)
 
     copy.read_only = words_copy(mem, demand->read_only);
     copy.read_write = words_copy(mem, demand->read_write);
+    if (demand->network_rules.n)
+        copy.network_rules = arena_str(mem, demand->network_rules);
     if (demand->not_enforceable)
         copy.not_enforceable = arena_text(mem, str_of(demand->not_enforceable));
     return copy;

@@ -41,6 +41,10 @@ int policy_builtin(struct policy **out, struct err *err) MUST_CHECK;
  * order of keys make no difference. */
 const char *policy_hash(const struct policy *policy);
 
+/* The network sections as lib/egress compiles them: canonical JSON in which everything that can
+ * decide has its "line". Empty when the policy has no network rules. */
+struct str policy_network_text(const struct policy *policy);
+
 size_t policy_rule_count(const struct policy *policy);
 /* The first control of this policy that this version cannot enforce, or NULL. */
 const char *policy_not_enforceable(const struct policy *policy);

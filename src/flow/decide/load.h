@@ -80,6 +80,25 @@ const char *protocol_name(enum protocol protocol);
 int load_allow_rules(struct load *load, const struct json *list, enum protocol protocol) MUST_CHECK;
 int load_deny_rules(struct load *load, const struct json *list, enum protocol protocol) MUST_CHECK;
 
+/* A size: a number of bytes, or a text like "10M". */
+#define TAKES_SIZE (TAKES_NUMBER | TAKES_TEXT)
+int load_size(struct load *load, const struct json *value, const char *what,
+              int64_t *out) MUST_CHECK;
+
+/* Brig's own keys of an endpoint; each may be NULL. */
+int load_bounds(struct load *load, const struct json *max_body_bytes,
+                const struct json *secret_shapes, const struct json *budget,
+                const struct json *rate, const struct json *response) MUST_CHECK;
+int load_sandbox_name(struct load *load, const struct json *value) MUST_CHECK;
+/* Brig's own fields of a rule: members of a JSON document by their pointers. */
+int load_document(struct load *load, const struct json *map, const char *what) MUST_CHECK;
+
+/* Endpoints that are for the same place must mean the same by it. */
+int load_overlaps(struct load *load, const struct json *section) MUST_CHECK;
+
+/* Keeps the section, checked, as lib/egress compiles it. */
+int load_network_text(struct load *load, const struct json *section) MUST_CHECK;
+
 /* Hosts and addresses; the mark of the value is used in complaints. */
 int load_host(struct load *load, const struct json *value, bool *is_address) MUST_CHECK;
 int load_allowed_ip(struct load *load, const struct json *value) MUST_CHECK;

@@ -34,6 +34,12 @@ struct endpoint {
     const struct json *mcp;
     const struct json *advisor_proposed;
     const struct json *provider_credentialed;
+    const struct json *sandbox;
+    const struct json *max_body_bytes;
+    const struct json *secret_shapes;
+    const struct json *budget;
+    const struct json *rate;
+    const struct json *response;
 };
 
 #define P(name) (1U << PROTOCOL_##name)
@@ -76,6 +82,12 @@ static const struct {
     {KEY(mcp,                             TAKES_MAP),    P(MCP)                   },
     {KEY(advisor_proposed,                TAKES_BOOL),   0                        },
     {KEY(provider_credentialed,           TAKES_BOOL),   0                        },
+    {KEY(sandbox,                         TAKES_TEXT),   EVERY                    },
+    {KEY(max_body_bytes,                  TAKES_SIZE),   P(REST)                  },
+    {KEY(secret_shapes,                   TAKES_TEXT),   INSPECTED                },
+    {KEY(budget,                          TAKES_MAP),    EVERY                    },
+    {KEY(rate,                            TAKES_MAP),    EVERY                    },
+    {KEY(response,                        TAKES_MAP),    INSPECTED                },
 #undef KEY
 };
 
@@ -131,6 +143,11 @@ static int check_destination(struct load *load, const struct json *map, const st
     bool has_ips = in->allowed_ips && in->allowed_ips->n;
     bool is_address = false;
 
+    if (in->sandbox && (has_host || in->allowed_ips))
+        return load_bad(load, in->sandbox->key_mark,
+                        "\"sandbox\" stands in place of \"host\" and \"allowed_ips\"");
+    if (in->sandbox)
+        return load_sandbox_name(load, in->sandbox) < 0 ? -1 : check_ports(load, map, in);
     if (!has_host && (!has_ips || protocol == PROTOCOL_TCP))
         return load_bad(load, in->host ? in->host->mark : map->mark, "an endpoint needs \"host\"%s",
                         protocol == PROTOCOL_TCP ? "" : " (or, without one, \"allowed_ips\")");
@@ -398,6 +415,8 @@ static int load_endpoint(struct load *load, const struct json *map)
         check_destination(load, map, &in, protocol) < 0 || check_modes(load, &in, protocol) < 0 ||
         check_mcp(load, in.mcp, &mcp_profile) < 0 || check_json_rpc(load, in.json_rpc) < 0 ||
         check_graphql(load, &in) < 0 || check_rules(load, &in, protocol) < 0 ||
+        load_bounds(load, in.max_body_bytes, in.secret_shapes, in.budget, in.rate, in.response) <
+            0 ||
         check_base(load, map, &in, protocol, mcp_profile) < 0)
         return -1;
     return check_credentials(load, &in);
@@ -410,11 +429,22 @@ static int load_binary(struct load *load, const struct json *map)
     struct binary {
         const struct json *path;
         const struct json *harness;
+        const struct json *children;
+        const struct json *interpreter;
+        const struct json *writable;
+        const struct json *hash;
+        const struct json *script;
     } in = {0};
     static const struct field fields[] = {
-        {"path",    offsetof(struct binary, path),    TAKES_TEXT,                           true },
-        {"harness", offsetof(struct binary, harness), TAKES_BOOL | TAKES_TEXT | TAKES_NULL, false},
+        {"path",        offsetof(struct binary, path),        TAKES_TEXT,                           true },
+        {"harness",     offsetof(struct binary, harness),     TAKES_BOOL | TAKES_TEXT | TAKES_NULL, false},
+        {"children",    offsetof(struct binary, children),    TAKES_BOOL,                           false},
+        {"interpreter", offsetof(struct binary, interpreter), TAKES_BOOL,                           false},
+        {"writable",    offsetof(struct binary, writable),    TAKES_BOOL,                           false},
+        {"hash",        offsetof(struct binary, hash),        TAKES_TEXT,                           false},
+        {"script",      offsetof(struct binary, script),      TAKES_TEXT,                           false},
     };
+    struct hash hash;
 
     if (load_kind(load, map, TAKES_MAP, "a binary") < 0 ||
         load_map(load, map, fields, COUNT(fields), &in) < 0 ||
@@ -426,7 +456,12 @@ static int load_binary(struct load *load, const struct json *map)
     if (memmem(in.path->text.p, in.path->text.n, "/../", 4) || str_ends(in.path->text, "/.."))
         return load_bad(load, in.path->mark, "binary \"%s\" must not contain \"..\"",
                         shown(load, in.path->text));
-    return 0;
+    if (in.hash && !hash_from_text(in.hash->text, &hash))
+        return load_bad(load, in.hash->mark,
+                        "\"hash\" is \"sha256:\" and 64 hex digits, as \"sha256sum\" prints them");
+    if (in.script && !is_set(in.interpreter))
+        return load_bad(load, in.script->key_mark, "\"script\" needs \"interpreter: true\"");
+    return in.script ? load_glob(load, in.script, GLOB_PATH, "\"script\"") : 0;
 }
 
 static int load_list(struct load *load, const struct json *list, const char *what,
@@ -472,93 +507,14 @@ static int load_entry(struct load *load, const struct json *map)
     return load_list(load, in.binaries, "\"binaries\"", load_binary);
 }
 
-/* ---- one MCP contract for a host and port ---- */
-
-struct claim {
-    struct str host;
-    int64_t port;
-    bool is_mcp;
-    unsigned line;
-    const char *protocol;
-};
-
-struct claims {
-    struct claim *of;
-    size_t n;
-};
-
-static bool same_place(const struct claim *a, const struct claim *b)
-{
-    return a->port == b->port && a->host.n == b->host.n &&
-           strncasecmp(a->host.p, b->host.p, a->host.n) == 0;
-}
-
-static int claim_port(struct load *load, struct claims *claims, struct claim claim,
-                      struct mark mark)
-{
-    for (size_t i = 0; i < claims->n; i++)
-        if (same_place(&claims->of[i], &claim) && claims->of[i].is_mcp != claim.is_mcp)
-            return load_bad(load, mark,
-                            "this host and port has protocol %s in line %u: one that speaks mcp "
-                            "can speak nothing else",
-                            claims->of[i].protocol, claims->of[i].line);
-    if (claims->n < POLICY_ENTRIES_MAX)
-        claims->of[claims->n++] = claim;
-    else
-        return load_bad(load, mark, "more than %d inspected ports in network_policies",
-                        POLICY_ENTRIES_MAX);
-    return 0;
-}
-
-static int claim_endpoint(struct load *load, struct claims *claims, const struct json *endpoint)
-{
-    const struct json *host = json_get(endpoint, "host");
-    const struct json *protocol = json_get(endpoint, "protocol");
-    const struct json *ports = json_get(endpoint, "ports");
-    const struct json *port = json_get(endpoint, "port");
-    struct claim claim = {.line = endpoint->mark.line};
-
-    if (!protocol || protocol->text.n == 0 || !host)
-        return 0;
-    claim.host = host->text;
-    claim.is_mcp = str_is(protocol->text, "mcp");
-    claim.protocol = arena_text(load->mem, protocol->text);
-    /* The numbers have been checked with the endpoint; one of the two keys is there. */
-    if (port)
-        return json_is_int(port, &claim.port) ? claim_port(load, claims, claim, endpoint->mark) : 0;
-    json_each(item, ports)
-    {
-        if (json_is_int(item, &claim.port) && claim_port(load, claims, claim, endpoint->mark) < 0)
-            return -1;
-    }
-    return 0;
-}
-
-static int check_mcp_alone(struct load *load, const struct json *section)
-{
-    struct claims claims = {arena_array(load->mem, struct claim, POLICY_ENTRIES_MAX), 0};
-
-    json_each(entry, section)
-    {
-        const struct json *endpoints = json_get(entry, "endpoints");
-
-        if (!endpoints)
-            continue;
-        json_each(endpoint, endpoints)
-        {
-            if (claim_endpoint(load, &claims, endpoint) < 0)
-                return -1;
-        }
-    }
-    return 0;
-}
-
 int load_network(struct load *load, const struct json *section)
 {
     if (!section || section->n == 0)
         return 0;
     if (load_list(load, section, "network_policies", load_entry) < 0 ||
-        check_mcp_alone(load, section) < 0)
+        load_overlaps(load, section) < 0)
+        return -1;
+    if (load_network_text(load, section) < 0)
         return -1;
     load_not_enforceable(load, section->key_mark, "network_policies");
     return 0;

@@ -14,6 +14,9 @@ struct rule_in {
     const struct json *tool;
     const struct json *params;
     const struct json *command;
+    const struct json *body;
+    const struct json *arguments;
+    const struct json *strict;
 };
 
 #define IN(protocol) (1U << PROTOCOL_##protocol)
@@ -36,6 +39,9 @@ static const struct {
     {KEY(tool,           TAKES_TEXT | TAKES_MAP), IN(MCP)                                          },
     {KEY(params,         TAKES_MAP),              IN(MCP)                                          },
     {KEY(command,        TAKES_TEXT),             IN(SQL)                                          },
+    {KEY(body,           TAKES_MAP),              IN(REST)                                         },
+    {KEY(arguments,      TAKES_MAP),              IN(MCP)                                          },
+    {KEY(strict,         TAKES_BOOL),             IN(REST) | IN(WEBSOCKET) | IN(MCP)               },
 #undef KEY
 };
 
@@ -146,7 +152,7 @@ static int check_http(struct load *load, const struct rule_in *in, enum protocol
     if ((in->path && check_path(load, in->path) < 0) ||
         (in->query && check_matchers(load, in->query, "query") < 0))
         return -1;
-    return 0;
+    return in->body ? load_document(load, in->body, "\"body\"") : 0;
 }
 
 static int check_graphql(struct load *load, const struct rule_in *in)
@@ -185,7 +191,12 @@ static int check_mcp(struct load *load, const struct rule_in *in)
     if (in->params && (load_map(load, in->params, params_fields, 1, &name) < 0 ||
                        check_matcher(load, name, "params \"name\"") < 0))
         return -1;
-    return in->tool ? check_matcher(load, in->tool, "\"tool\"") : 0;
+    if (in->tool && check_matcher(load, in->tool, "\"tool\"") < 0)
+        return -1;
+    if (in->arguments && !in->tool && !in->params)
+        return load_bad(load, in->arguments->key_mark,
+                        "\"arguments\" needs the \"tool\" whose they are");
+    return in->arguments ? load_document(load, in->arguments, "\"arguments\"") : 0;
 }
 
 static int check_json_rpc(struct load *load, const struct rule_in *in)
@@ -249,7 +260,7 @@ static int read_rule(struct load *load, const struct json *map, enum protocol pr
                                 "\"%s\" does not belong in a rule for protocol %s", fields[i].key,
                                 protocol_name(protocol));
     }
-    if (map->n == 0)
+    if (map->n == 0 || (map->n == 1 && out->strict))
         return load_bad(load, map->mark, "an empty rule says nothing");
     if (protocol == PROTOCOL_WEBSOCKET && (out->method || out->path || out->query) &&
         (out->operation_type || out->operation_name || out->fields))
@@ -335,6 +346,8 @@ int load_deny_rules(struct load *load, const struct json *list, enum protocol pr
         if (load_kind(load, item, TAKES_MAP, "a rule") < 0 ||
             read_rule(load, item, protocol, &in) < 0)
             return -1;
+        if (in.strict)
+            return load_bad(load, in.strict->key_mark, "\"strict\" is for allow rules");
     }
     return 0;
 }

@@ -19,6 +19,7 @@
 #define NET_RULES_ENDPOINTS_MAX 65536
 #define NET_RULES_MEMORY_MAX (512 * MIB)
 #define NET_BODY_MAX (4 * MIB) /* of a request, to be looked into */
+#define JUDGE_MEMORY_MAX (256 * MIB)
 #define PROFILE_TEXT_MAX (64 * KIB)
 #define YAML_TEXT_MAX (256 * KIB)
 #define YAML_DEPTH_MAX 32

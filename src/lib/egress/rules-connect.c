@@ -172,7 +172,7 @@ static bool address_is_open(const struct endpoint *endpoint, const struct net_ho
 {
     if (host->kind == NET_HOST_ADDRESS && !admits_address(endpoint, &host->addr))
         return false;
-    return !knock->dialled || endpoint->is_sandbox || admits_address(endpoint, knock->dialled);
+    return !knock->dialled || admits_address(endpoint, knock->dialled);
 }
 
 /* Keeps those of *found that match the rest of the knock. */

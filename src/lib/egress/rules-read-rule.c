@@ -147,6 +147,17 @@ static struct str upper_escapes(struct arena *mem, struct str s)
     return (struct str){copy, s.n};
 }
 
+/* In a policy the case of a method does not matter; in a request it does. */
+static struct str upper(struct arena *mem, struct str s)
+{
+    char *copy = arena_text(mem, s);
+
+    for (size_t i = 0; i < s.n; i++)
+        if (copy[i] >= 'a' && copy[i] <= 'z')
+            copy[i] = (char)(copy[i] - 0x20);
+    return (struct str){copy, s.n};
+}
+
 static int read_http_fields(struct reading *in, const struct json *map, enum net_protocol protocol,
                             struct rule *out)
 {
@@ -161,6 +172,8 @@ static int read_http_fields(struct reading *in, const struct json *map, enum net
         return -1;
     if (protocol == NET_PROTOCOL_MCP && out->method.n)
         return read_glob(in, out->method, GLOB_WORD, &out->method_glob);
+    if (protocol == NET_PROTOCOL_REST || protocol == NET_PROTOCOL_WEBSOCKET)
+        out->method = upper(in->mem, out->method);
     return 0;
 }
 

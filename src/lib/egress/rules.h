@@ -77,7 +77,8 @@ struct net_knock {
     uint16_t port;
     enum net_via via;
     const struct net_caller *caller;
-    const struct net_addr *dialled; /* once there is a connection: its other end. NULL before */
+    /* Once there is a connection: its other end. NULL before, and for another sandbox. */
+    const struct net_addr *dialled;
 };
 
 struct net_header {
@@ -208,6 +209,9 @@ void net_rules_request(const struct net_rules *rules, const struct net_knock *kn
 /* The whole body, framing and content coding undone; `request` as it was asked with. */
 void net_rules_body(const struct net_rules *rules, const struct net_knock *knock,
                     const struct net_request *request, struct str body, struct net_verdict *out);
+
+/* The verdict for a body that is longer than `need` said it may be. */
+void net_rules_body_too_large(const struct net_verdict *need, struct net_verdict *out);
 
 /* One whole message of the client on a connection that `upgraded` opened, decompressed. */
 void net_rules_message(const struct net_rules *rules, const struct net_knock *knock,

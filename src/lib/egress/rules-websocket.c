@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* WebSocket: the request that upgrades, and each message of the client behind it. */
+#include "lib/egress/rules-judge.h"
+
+#include <string.h>
+
+static bool is_websocket(const struct net_request *request)
+{
+    return request->upgrade.n == 9 && strncasecmp(request->upgrade.p, "websocket", 9) == 0;
+}
+
+static bool place_matches(const struct rule *rule, const struct judged *judged, bool denies)
+{
+    const struct judged_path *path = &judged->path;
+    struct str query = judged->request->has_query ? judged->request->query : (struct str){"", 0};
+
+    if (rule->path && !glob_match(rule->path, (struct str){path->normal, path->n}) &&
+        !(denies && glob_match(rule->path, (struct str){path->decoded, path->decoded_n})))
+        return false;
+    return denies ? query_denies(rule, query) : query_allows(rule, query);
+}
+
+/* The rule among these that has this method, or any, and is about this place. */
+static const struct rule *find_rule(const struct rule *rule, const struct judged *judged,
+                                    const char *method, bool denies)
+{
+    for (; rule; rule = rule->next)
+        if (!rule->has_graphql &&
+            (rule->method.n == 0 || str_is(rule->method, "*") || str_is(rule->method, method)) &&
+            place_matches(rule, judged, denies))
+            return rule;
+    return NULL;
+}
+
+static bool has_graphql_rules(const struct endpoint *endpoint)
+{
+    for (const struct rule *rule = endpoint->allow; rule; rule = rule->next)
+        if (rule->has_graphql)
+            return true;
+    return false;
+}
+
+/* ---- the upgrade ---- */
+
+void websocket_judge(const struct endpoint *endpoint, struct judged *judged, struct opinion *out)
+{
+    const struct rule *rule = find_rule(endpoint->deny, judged, "GET", true);
+
+    out->line = endpoint->line;
+    if (!is_websocket(judged->request) || !str_is(judged->request->method, "GET")) {
+        opine(
+            out, STANCE_SILENT, NET_REASON_REQUEST, endpoint->line,
+            "this endpoint takes WebSocket upgrades only; for plain requests add an endpoint with "
+            "\"protocol: rest\" and a \"path\"");
+        return;
+    }
+    if (rule) {
+        opine(out, STANCE_DENIES, NET_REASON_DENY_RULE, rule->line,
+              "a deny rule forbids this upgrade");
+        return;
+    }
+    rule = find_rule(endpoint->allow, judged, "GET", false);
+    if (rule)
+        out->line = rule->line;
+    if (rule || endpoint->access != ACCESS_RULES || has_graphql_rules(endpoint))
+        out->stance = STANCE_ALLOWS;
+    else
+        opine(out, STANCE_SILENT, NET_REASON_REQUEST, endpoint->line,
+              "no rule allows an upgrade at this path; add one with method GET");
+}
+
+/* ---- messages ---- */
+
+/* graphql-transport-ws and the older subscriptions-transport-ws: what runs something, and what only
+ * keeps the connection. */
+static void judge_graphql_message(const struct endpoint *endpoint, struct arena *mem,
+                                  struct str message, struct opinion *out)
+{
+    static const char *const harmless[] = {
+        "connection_init", "connection_terminate", "ping", "pong", "complete", "stop"};
+    const struct json *frame, *payload;
+    struct mark where;
+    struct str type;
+    struct err err;
+
+    if (json_parse(mem, message, &frame, &where, &err) < 0 ||
+        !json_is_text(json_get(frame, "type"), &type)) {
+        opine(out, STANCE_DENIES, NET_REASON_MESSAGE, endpoint->line,
+              "the message is not one of GraphQL over WebSocket");
+        out->is_hard = true;
+        return;
+    }
+    for (size_t i = 0; i < COUNT(harmless); i++)
+        if (str_is(type, harmless[i])) {
+            out->stance = STANCE_ALLOWS;
+            return;
+        }
+    payload = json_get(frame, "payload");
+    if ((!str_is(type, "subscribe") && !str_is(type, "start")) || !payload ||
+        payload->kind != JSON_OBJECT) {
+        opine(out, STANCE_DENIES, NET_REASON_MESSAGE, endpoint->line,
+              "the message is of a type that GraphQL over WebSocket does not have");
+        out->is_hard = true;
+        return;
+    }
+    graphql_judge_payload(endpoint, mem, payload, out);
+}
+
+static void judge_message(const struct endpoint *endpoint, struct judged *judged, bool is_text,
+                          struct str message, struct opinion *out)
+{
+    const struct rule *rule = find_rule(endpoint->deny, judged, "WEBSOCKET_TEXT", true);
+
+    out->line = endpoint->line;
+    if (endpoint->protocol != NET_PROTOCOL_WEBSOCKET) {
+        out->stance = endpoint->ws_rewrite ? STANCE_ALLOWS : STANCE_SILENT;
+        return;
+    }
+    if (rule) {
+        opine(out, STANCE_DENIES, NET_REASON_DENY_RULE, rule->line, "a deny rule forbids messages");
+        return;
+    }
+    if (is_text && has_graphql_rules(endpoint)) {
+        judge_graphql_message(endpoint, judged->mem, message, out);
+        return;
+    }
+    rule = is_text ? find_rule(endpoint->allow, judged, "WEBSOCKET_TEXT", false) : NULL;
+    if (!is_text)
+        for (const struct rule *any = endpoint->allow; any && !rule; any = any->next)
+            if (str_is(any->method, "*") && place_matches(any, judged, false))
+                rule = any;
+    if (rule)
+        out->line = rule->line;
+    if (rule || endpoint->access == ACCESS_FULL ||
+        (is_text && endpoint->access == ACCESS_READ_WRITE))
+        out->stance = STANCE_ALLOWS;
+    else
+        opine(out, STANCE_SILENT, NET_REASON_MESSAGE, endpoint->line,
+              is_text
+                  ? "no rule allows the client to send text; add one with method WEBSOCKET_TEXT"
+                  : "no rule allows the client to send binary messages; only access \"full\" or "
+                    "method \"*\" does");
+}
+
+void net_rules_message(const struct net_rules *rules, const struct net_knock *knock,
+                       const struct net_request *upgraded, bool is_text, struct str message,
+                       struct net_verdict *out)
+{
+    AUTO_ARENA struct arena mem = ARENA(JUDGE_MEMORY_MAX);
+    struct judged judged = {.mem = &mem, .request = upgraded};
+    struct opinion first = {0};
+    struct found found;
+    size_t top;
+
+    if (!find_endpoints(rules, knock, &found, out))
+        return;
+    if (path_read(upgraded->path, &judged.path) || !select_by_path(&judged, &found, &top)) {
+        verdict_deny(out, NET_REASON_MESSAGE, NULL, "no rule is about this connection any more");
+        return;
+    }
+    if (message.n > NET_BODY_MAX) {
+        verdict_deny(out, NET_REASON_BODY_LARGE, found.v[0], "the message is too large");
+        return;
+    }
+    for (size_t i = 0; i < top; i++) {
+        struct opinion one = {0};
+
+        judge_message(found.v[i], &judged, is_text, message, &one);
+        if (one.stance == STANCE_ALLOWS && first.stance != STANCE_DENIES) {
+            verdict_allow(out, NET_ALLOW, found.v[i]);
+            first = one;
+        } else if (first.stance == STANCE_SILENT || one.stance == STANCE_DENIES) {
+            verdict_deny(out, one.reason ? one.reason : NET_REASON_MESSAGE, found.v[i], "%s",
+                         one.text);
+            if (found.v[i]->audit && !one.is_hard) {
+                out->kind = NET_ALLOW;
+                out->flags |= NET_FLAG_AUDIT;
+            }
+            first = one;
+        }
+        out->line = first.line;
+    }
+}
