@@ -146,6 +146,8 @@ receipts verify     verifyReceipts
 receipts head       getReceiptsHead
 receipts export     exportReceipts
 policy check        checkPolicy
+policy explain      - needs no daemon: the file alone decides
+policy preset       - the configuration of the machine it is typed on
 policy apply        applyPolicy
 policy reset        resetPolicy
 image pull          pullImage

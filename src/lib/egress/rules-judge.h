@@ -93,6 +93,9 @@ void shapes_judge(const struct judged *judged, const struct found *found, size_t
 
 /* The endpoints of *found that the path belongs to come first; *top of them have the most specific
  * path. False: none. */
+/* What one endpoint says of the request. `denies_only`: another one outranks it. */
+void judge_endpoint(const struct endpoint *endpoint, struct judged *judged, bool denies_only,
+                    struct opinion *out);
 void judge_request(struct judged *judged, const struct net_rules *rules,
                    const struct net_knock *knock, struct net_verdict *out);
 bool select_by_path(const struct judged *judged, struct found *found, size_t *top);

@@ -96,8 +96,8 @@ bool select_by_path(const struct judged *judged, struct found *found, size_t *to
 
 /* ---- what they say ---- */
 
-static void judge_endpoint(const struct endpoint *endpoint, struct judged *judged, bool denies_only,
-                           struct opinion *out)
+void judge_endpoint(const struct endpoint *endpoint, struct judged *judged, bool denies_only,
+                    struct opinion *out)
 {
     out->line = endpoint->line;
     if (judged->path.has_slash && !endpoint->encoded_slash && !denies_only) {

@@ -605,6 +605,8 @@ const struct command *const commands[] = {
     &receipts_export,
     &verify_files,
     &policy_check,
+    &policy_explain,
+    &policy_preset,
     &policy_apply,
     &policy_reset,
     &image_pull,

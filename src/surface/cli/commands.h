@@ -20,6 +20,9 @@ extern const struct command sandbox_exec, sandbox_create, sandbox_list, sandbox_
     sandbox_logs, sandbox_attach, sandbox_ps, sandbox_files, sandbox_cp, sandbox_port, sandbox_diff,
     sandbox_sync, sandbox_preflight, sandbox_conform;
 
+/* The rows of commands-policy.c. */
+extern const struct command policy_explain, policy_preset;
+
 /* The rows of commands-snapshot.c. */
 extern const struct command sandbox_snapshot, sandbox_restore, sandbox_fork, snapshot_list_row,
     snapshot_show_row, snapshot_remove_row, snapshot_verify_row, snapshot_tend_row,
@@ -136,7 +139,9 @@ int run_verify(struct invocation *inv);       /* verify.c */
 int run_policy_check(struct invocation *inv); /* policy.c */
 int run_policy_apply(struct invocation *inv);
 int run_policy_reset(struct invocation *inv);
-int run_image_pull(struct invocation *inv); /* image.c */
+int run_policy_explain(struct invocation *inv); /* policy-explain.c */
+int run_policy_preset(struct invocation *inv);  /* policy-preset.c */
+int run_image_pull(struct invocation *inv);     /* image.c */
 int run_image_import(struct invocation *inv);
 int run_image_list(struct invocation *inv);
 int run_image_show(struct invocation *inv);

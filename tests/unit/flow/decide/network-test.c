@@ -4,6 +4,7 @@
 #include "lib/egress/rules.h"
 #include "vectors.h"
 
+#include <glob.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -176,6 +177,95 @@ TEST(calls_and_queries)
 TEST(what_openshell_does_not_have)
 {
     check_file(VECTORS "beyond.yaml");
+}
+
+/* ---- what ships ---- */
+
+TEST(shipped_network_policies_pass_the_tables_next_to_them)
+{
+    AUTO_ARENA struct arena mem = ARENA(64 * MIB);
+    glob_t found = {0};
+    size_t policies = 0;
+
+    CHECK_INT(glob(SOURCE_ROOT "/policies/network/*.yaml", 0, NULL, &found), 0);
+    for (size_t i = 0; i < found.gl_pathc; i++) {
+        const char *file = found.gl_pathv[i];
+        const char *table = arena_printf(&mem, "%.*s.test.yaml", (int)strlen(file) - 5, file);
+        AUTO(policy) struct policy *policy = NULL;
+        AUTO(net_rules) struct net_rules *rules = NULL;
+        struct err err;
+
+        if (str_ends(str_of(file), ".test.yaml"))
+            continue;
+        policies++;
+        if (policy_open(file, &policy, &err) < 0 ||
+            net_rules_read(policy_network_text(policy).n ? policy_network_text(policy)
+                                                         : STR_LIT("{}"),
+                           &rules, &err) < 0) {
+            test_fail(file, 0, "%s", err.text);
+            continue;
+        }
+        json_each(one, vector_tree(&mem, table)) check_case(&mem, rules, one, table);
+    }
+    globfree(&found);
+    CHECK(policies >= 5);
+}
+
+/* ---- why ---- */
+
+struct told {
+    size_t steps;
+    size_t matched;
+    bool named;
+};
+
+static void on_step(void *ctx, const struct net_step *step)
+{
+    struct told *told = ctx;
+
+    told->steps++;
+    told->matched += step->matched;
+    told->named =
+        told->named || strstr(step->why, "it names host and port, but its binaries do not");
+    CHECK(step->entry[0] && step->line && step->why[0]);
+}
+
+TEST(every_endpoint_says_why_it_does_or_does_not_match)
+{
+    static const char policy_text[] =
+        "version: 1\n"
+        "network_policies:\n"
+        "  a:\n"
+        "    binaries: [{path: /usr/bin/curl}]\n"
+        "    endpoints:\n"
+        "      - {host: a.example.com, port: 443, protocol: rest, access: read-only}\n"
+        "      - {host: b.example.com, port: 443}\n"
+        "  b:\n"
+        "    binaries: [{path: /usr/bin/git}]\n"
+        "    endpoints: [{host: a.example.com, port: 443, protocol: rest, access: full}]\n";
+    AUTO(policy) struct policy *policy = NULL;
+    AUTO(net_rules) struct net_rules *rules = NULL;
+    struct net_caller caller = {.flags = NET_CALLER_KNOWN,
+                                .exe = {.path = STR_LIT("/usr/bin/curl")}};
+    struct net_knock knock = {.host = STR_LIT("a.example.com"), .port = 443, .caller = &caller};
+    struct net_request get = {.method = STR_LIT("GET"), .path = STR_LIT("/x")};
+    struct told told = {0};
+    struct net_verdict v;
+    struct mark where;
+    struct err err;
+
+    CHECK_INT(policy_parse(str_of(policy_text), &policy, &where, &err), 0);
+    CHECK_INT(net_rules_read(policy_network_text(policy), &rules, &err), 0);
+    net_rules_explain(rules, &knock, &get, NULL, on_step, &told, &v);
+    CHECK_INT(v.kind, NET_ALLOW);
+    CHECK_INT(told.steps, 3);
+    CHECK_INT(told.matched, 1);
+    CHECK(told.named);
+    get.method = STR_LIT("DELETE");
+    told = (struct told){0};
+    net_rules_explain(rules, &knock, &get, NULL, on_step, &told, &v);
+    CHECK_INT(v.reason, NET_REASON_REQUEST);
+    CHECK_INT(told.matched, 0);
 }
 
 /* ---- sets of rules that contradict themselves ---- */

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Rows of the command table: what the network rules of a policy come to. */
+#include "surface/cli/commands.h"
+#include "surface/cli/options.h"
+
+static const struct cli_option explain_options[] = {
+    {"--policy",                                 "FILE", VALUE_FILE,      .help = "policy to explain (default: the built-in one)"},
+    {"--binary",                                 "PATH", VALUE_TEXT,
+     .help = "program that asks, by its path inside the sandbox (default: /usr/bin/curl)"                                        },
+    {"--script",                                 "PATH", VALUE_TEXT,      .help = "what it runs, when it is an interpreter"      },
+    {"--parent",                                 "PATH", VALUE_TEXT,      .repeatable = true,
+     .help = "what started it, the nearest first"},
+    {"--connect",                                          "HOST:PORT",                                      VALUE_TEXT, .help = "a connection"        },
+    {"--request",                                          "LINE",                                      VALUE_TEXT,      .help = "a request: \"POST https://host/path?query\""     },
+    {"--header",                                          "LINE",                                       VALUE_TEXT,       .repeatable = true,         .help = "of the request: \"Name: value\""},
+    {"--body", "FILE",       VALUE_FILE,               .help = "of the request"                                                       },
+    OPTION_JSON,
+    OPTIONS_END,
+};
+
+const struct command policy_explain = {
+    .path = "policy explain",
+    .operands = "",
+    .summary = "say what a policy's network rules make of a connection or a request, and why",
+    .help = "Nothing is connected or looked up: the rules are compiled and asked. Every endpoint "
+            "says why it does or does not match, then the verdict with entry and line. The exit "
+            "status is that of a run: 0 allowed, 77 denied.",
+    .options = explain_options,
+    .run = run_policy_explain,
+    .local = true,
+};
+
+static const struct cli_option preset_options[] = {
+    {"--host",   "HOST", VALUE_TEXT, .repeatable = true,
+     .help = "a host to open, instead of those of the machine's configuration"},
+    {"--binary", "PATH", VALUE_TEXT, .repeatable = true,
+     .help = "a program that may reach it, instead of the usual ones"         },
+    OPTIONS_END,
+};
+
+const struct command policy_preset = {
+    .path = "policy preset",
+    .operands = "NAME",
+    .operand_min = 1,
+    .operand_max = 1,
+    .values = "registries go crates",
+    .summary = "print a policy for the package registries this machine is configured for",
+    .help = "Brig names no registry. \"registries\" takes the hosts from the configuration of apt, "
+            "npm, pip, cargo and Go that it finds on this machine, \"go\" and \"crates\" from that "
+            "of one of them; --host says them instead. They may be read from, with GET and HEAD, "
+            "and nothing else. Policies for other services are in policies/.",
+    .options = preset_options,
+    .run = run_policy_preset,
+    .local = true,
+};
