@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* The head that goes to the server: our own first line, Host and framing, and the headers that were
+ * judged. */
+
+#include "cmd/egress/conn-private.h"
+
+#include <string.h>
+
+static bool is_usual_port(const struct conn *conn)
+{
+    return conn->port == (conn->secure ? 443 : 80);
+}
+
+static int write_host(const struct conn *conn, struct buf *out, struct err *err)
+{
+    bool is_v6 = strchr(conn->host, ':') != NULL;
+
+    if (buf_addf(out, err, "Host: %s%s%s", is_v6 ? "[" : "", conn->host, is_v6 ? "]" : "") < 0)
+        return -1;
+    if (is_usual_port(conn))
+        return buf_add_text(out, "\r\n", err);
+    return buf_addf(out, err, ":%u\r\n", conn->port);
+}
+
+static int write_framing(const struct exchange *exchange, struct buf *out, struct err *err)
+{
+    if (exchange->is_held)
+        return buf_addf(out, err, "Content-Length: %zu\r\n", exchange->held.n);
+    switch (exchange->head.framing) {
+    case HTTP_LENGTH:
+        return buf_addf(out, err, "Content-Length: %llu\r\n",
+                        (unsigned long long)exchange->head.length);
+    case HTTP_CHUNKED:
+        return buf_add_text(out, "Transfer-Encoding: chunked\r\n", err);
+    case HTTP_NO_BODY:
+    case HTTP_UNTIL_CLOSE:
+        break;
+    }
+    return 0;
+}
+
+static int write_upgrade(const struct exchange *exchange, struct buf *out, struct err *err)
+{
+    struct str upgrade = http_find(&exchange->head, "upgrade");
+
+    if (!exchange->upgrades)
+        return 0;
+    return buf_addf(out, err, "Connection: Upgrade\r\nUpgrade: " STR_FMT "\r\n", STR_ARG(upgrade));
+}
+
+int exchange_compose(struct conn *conn, struct err *err)
+{
+    struct exchange *exchange = conn->exchange;
+    struct buf *out = &exchange->head_out;
+
+    buf_clear(out);
+    if (buf_add_str(out, exchange->head.method_text, err) < 0 || buf_add_byte(out, ' ', err) < 0 ||
+        buf_add_str(out, exchange->target, err) < 0 ||
+        buf_add_text(out, " HTTP/1.1\r\n", err) < 0 || write_host(conn, out, err) < 0)
+        return -1;
+    for (size_t i = 0; i < exchange->header_n; i++) {
+        const struct http_header *h = &exchange->headers[i];
+
+        if (exchange->is_held && http_name_is(h->name, "expect"))
+            continue; /* it was continued by us */
+        if (buf_add_str(out, h->name, err) < 0 || buf_add(out, ": ", 2, err) < 0 ||
+            buf_add_str(out, h->value, err) < 0 || buf_add(out, "\r\n", 2, err) < 0)
+            return -1;
+    }
+    if (write_framing(exchange, out, err) < 0 || write_upgrade(exchange, out, err) < 0)
+        return -1;
+    return buf_add(out, "\r\n", 2, err);
+}

@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* Private to the files conn-*.c and tunnel.c: a connection and the steps it goes through.
+ *
+ *     first      what the client's first bytes are
+ *     socks      greeting and request of SOCKS5
+ *     names      questions over TCP
+ *     head       the head of a request: judged, and made into the one that is sent
+ *     held       its body, for rules that look into it
+ *     lookup     the host's addresses, outside
+ *     dial       one that may be dialled
+ *     exchange   the request goes, the answer comes
+ *     tunnel     bytes, both ways
+ *     last       our last words, then the end
+ *
+ * A step takes what is there, moves on or waits; it never blocks and never waits for time. */
+
+#include "cmd/egress/conn.h"
+#include "cmd/egress/side.h"
+#include "lib/http/http.h"
+
+enum phase {
+    PHASE_FIRST,
+    PHASE_SOCKS_GREETING,
+    PHASE_SOCKS_REQUEST,
+    PHASE_NAMES,
+    PHASE_HEAD,
+    PHASE_HELD,
+    PHASE_LOOKUP,
+    PHASE_DIAL,
+    PHASE_EXCHANGE,
+    PHASE_TUNNEL,
+    PHASE_LAST,
+};
+
+enum step {
+    STEP_WAIT,  /* for bytes, room, an address, a connection */
+    STEP_AGAIN, /* something changed: go on with what the phase is now */
+    STEP_CLOSE,
+};
+
+/* Who waits to hear that the way is open, or that it is not. */
+enum herald {
+    HERALD_NONE, /* the connection itself says it: open or reset */
+    HERALD_CONNECT,
+    HERALD_SOCKS,
+};
+
+/* One request and its answer. */
+struct exchange {
+    char *raw; /* the head as it came; `head` is slices of it */
+    struct http_head head;
+    struct http_header headers[HTTP_HEADERS_MAX]; /* those that go on */
+    size_t header_n;
+    struct str target; /* path and query as they are judged and sent */
+    struct str scheme;
+    bool upgrades; /* it asks for it, and may */
+    struct net_verdict verdict;
+
+    struct http_scan scan; /* of either head */
+    struct http_body body; /* of the request */
+    struct buf held;       /* whole, when it was judged by it */
+    bool is_held;
+    struct buf head_out; /* what is sent; kept until the first byte of the answer */
+    size_t head_sent;
+    bool body_sent;
+    bool has_retried;
+    uint64_t began_us;
+
+    bool answered; /* the final head has come */
+    struct http_head *answer;
+    struct http_body answer_body;
+    bool answer_chunked;  /* towards the client */
+    uint64_t answer_left; /* of what the rule lets in */
+    bool client_stays;
+    bool server_stays;
+};
+
+struct tunnel_way {
+    struct side *from;
+    struct side *to;
+    int pipe[2]; /* -1: none yet */
+    size_t in_pipe;
+    uint64_t total;
+    bool over; /* the end was handed on */
+};
+
+struct tunnel {
+    struct tunnel_way out; /* to the server */
+    struct tunnel_way in;
+    bool looked; /* at the client's first bytes */
+};
+
+struct conn {
+    struct conn *next;
+    struct conn **at;
+    struct sandbox *sandbox;
+    struct hub *hub;
+    struct side client;
+    struct side server;
+    struct timer timer;
+    uint64_t ends_ms; /* whatever happens */
+    enum phase phase;
+    bool driving;
+
+    struct caller *caller; /* NULL: unknown */
+    bool fixed;            /* where to is said once, for the whole connection */
+    enum net_via via;
+    char host[RESOLVER_NAME_BYTES];
+    uint16_t port;
+    struct net_verdict way; /* what connect answered */
+    enum herald herald;
+    bool secure; /* the client speaks TLS inside */
+
+    struct lookup lookup;
+    bool looked_up;
+    struct net_addr found[ADDRESSES_MAX];
+    size_t found_n;
+    size_t found_at;
+    struct net_addr dialled;
+    bool has_dialled;
+    bool reused; /* the server's side comes from the pool */
+    uint64_t dial_ends_ms;
+
+    struct exchange *exchange;
+    struct tunnel *tunnel;
+
+    /* Counted already. */
+    uint64_t counted_out;
+    uint64_t counted_in;
+};
+
+/* ---- conn.c ---- */
+
+void conn_drive(struct conn *conn);
+void conn_wait(struct conn *conn, uint64_t ms); /* the next deadline */
+struct net_knock conn_knock(const struct conn *conn);
+struct str conn_binary(const struct conn *conn);
+/* Says these bytes, then ends. */
+enum step conn_last(struct conn *conn);
+
+/* ---- refusing (conn-refuse.c): counts, writes the event, answers as the client understands it
+ * ---- */
+
+/* By a rule. Uses the exchange's method and path when there is one. */
+enum step conn_refuse(struct conn *conn, const struct net_verdict *verdict);
+/* For what is no rule's business: a fault in the bytes, or a server that cannot be reached. */
+enum step conn_fail(struct conn *conn, int status, const char *reason, const char *text);
+
+/* ---- steps ---- */
+
+enum step step_first(struct conn *conn);
+enum step step_socks_greeting(struct conn *conn);
+enum step step_socks_request(struct conn *conn);
+enum step step_names(struct conn *conn);
+enum step step_head(struct conn *conn);
+enum step step_held(struct conn *conn);
+enum step step_lookup(struct conn *conn);
+enum step step_dial(struct conn *conn);
+enum step step_exchange(struct conn *conn);
+enum step step_tunnel(struct conn *conn);
+
+/* ---- where to (conn-open.c) ---- */
+
+/* Sets the target. False: the host cannot be one, which is refused. */
+bool conn_aim(struct conn *conn, struct str host, uint16_t port, enum net_via via);
+/* Asks for the connection; on yes the way is opened: from the pool, or looked up and dialled. */
+enum step conn_open_fixed(struct conn *conn);
+/* A server for the exchange that is ready to be sent. */
+enum step conn_open_exchange(struct conn *conn);
+/* The server's side is open. */
+enum step conn_opened(struct conn *conn);
+
+/* ---- requests ---- */
+
+void exchange_free(struct exchange *exchange);
+/* As the rules are asked about it; slices of the exchange. */
+struct net_request exchange_request(const struct exchange *exchange);
+/* Whether a header stays here: it is one of the names (in lower case), or Connection names it. */
+bool head_drops(const struct http_head *head, struct str name, const char *const *names, size_t n);
+/* Writes the head that goes to the server. */
+int exchange_compose(struct conn *conn, struct err *err) MUST_CHECK;
+
+/* ---- tunnels ---- */
+
+enum step tunnel_begin(struct conn *conn);
+void tunnel_free(struct tunnel *tunnel);
+/* Whether bytes of this side go through a pipe, and must not be read into memory. */
+bool tunnel_pipes(const struct conn *conn, const struct side *side);
+int tunnel_arm(struct conn *conn, struct err *err) MUST_CHECK;

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Saying no, in the words the client understands: JSON over HTTP, a code over SOCKS, a reset where
+ * nothing else can be said. */
+
+#include "cmd/egress/conn-private.h"
+
+#include <stdio.h>
+
+#include "cmd/egress/first.h"
+#include "lib/json/json.h"
+
+#define ANSWER_MAX (8 * KIB)
+
+struct denial {
+    int status;
+    const char *error;
+    const char *reason;
+    const char *text;
+    const char *rule;
+};
+
+static void count(struct conn *conn, const struct denial *denial)
+{
+    const struct exchange *exchange = conn->exchange;
+    struct refusal refusal = {
+        .host = str_of(conn->host),
+        .port = conn->port,
+        .method = exchange ? exchange->head.method_text : (struct str){"", 0},
+        .path = exchange ? exchange->head.path : (struct str){"", 0},
+        .binary = conn_binary(conn),
+        .reason = denial->reason
+    };
+    struct event event = {.class = exchange ? EVENT_REQUEST : EVENT_CONNECTION,
+                          .host = refusal.host,
+                          .port = refusal.port,
+                          .method = refusal.method,
+                          .path = refusal.path,
+                          .rule = denial->rule,
+                          .reason = denial->reason,
+                          .binary = refusal.binary,
+                          .status = denial->status};
+
+    sandbox_refuse(conn->sandbox, denial->rule, &refusal);
+    sandbox_event(conn->sandbox, &event);
+}
+
+/* ---- answers ---- */
+
+static int write_body(const struct denial *denial, struct buf *out, struct err *err)
+{
+    AUTO_ARENA struct arena mem = ARENA(64 * KIB);
+    struct json *object = json_object(&mem);
+
+    json_put_text(&mem, object, "error", denial->error);
+    json_put_text(&mem, object, "reason_code", denial->reason);
+    json_put_text(&mem, object, "message", denial->text);
+    if (*denial->rule)
+        json_put_text(&mem, object, "rule", denial->rule);
+    return json_compact(object, out, err);
+}
+
+static int write_answer(const struct denial *denial, bool has_body, struct buf *out,
+                        struct err *err)
+{
+    static const struct http_header headers[] = {
+        {STR_LIT("Content-Type"),  STR_LIT("application/json")},
+        {STR_LIT("Cache-Control"), STR_LIT("no-store")        },
+        {STR_LIT("X-Brig-Egress"), STR_LIT("refused")         },
+    };
+    AUTO_BUF struct buf body = BUF(ANSWER_MAX);
+    struct http_reply reply = {.status = denial->status,
+                               .headers = headers,
+                               .header_count = COUNT(headers),
+                               .framing = HTTP_LENGTH,
+                               .close = true};
+
+    if (write_body(denial, &body, err) < 0)
+        return -1;
+    reply.length = body.n;
+    if (http_reply_write(&reply, out, err) < 0)
+        return -1;
+    return has_body ? buf_add_str(out, buf_str(&body), err) : 0;
+}
+
+/* Everything of the server's that is on its way to the client is cut off: then a reset says so. */
+static enum step answer_http(struct conn *conn, const struct denial *denial)
+{
+    AUTO_BUF struct buf out = BUF(2 * ANSWER_MAX);
+    bool has_body = !conn->exchange || conn->exchange->head.method != HTTP_HEAD;
+    struct err err;
+
+    if (conn->exchange && conn->exchange->answered)
+        return STEP_CLOSE;
+    if (write_answer(denial, has_body, &out, &err) < 0 ||
+        bytes_put(&conn->client.out, out.p, out.n) != out.n)
+        return STEP_CLOSE;
+    return conn_last(conn);
+}
+
+static enum socks_reply socks_of(int status)
+{
+    switch (status) {
+    case 403:
+        return SOCKS_NOT_ALLOWED;
+    case 502:
+        return SOCKS_UNREACHABLE;
+    case 504:
+        return SOCKS_EXPIRED;
+    default:
+        return SOCKS_FAILED;
+    }
+}
+
+static enum step answer_socks(struct conn *conn, const struct denial *denial)
+{
+    char reply[SOCKS_REPLY_BYTES];
+
+    socks_reply_write(socks_of(denial->status), reply);
+    if (bytes_put(&conn->client.out, reply, sizeof reply) != sizeof reply)
+        return STEP_CLOSE;
+    return conn_last(conn);
+}
+
+static enum step answer(struct conn *conn, const struct denial *denial)
+{
+    if (conn->exchange || conn->herald == HERALD_CONNECT || conn->phase == PHASE_HEAD)
+        return answer_http(conn, denial);
+    return conn->herald == HERALD_SOCKS ? answer_socks(conn, denial) : STEP_CLOSE;
+}
+
+enum step conn_refuse(struct conn *conn, const struct net_verdict *verdict)
+{
+    struct denial denial = {.status = verdict->reason == NET_REASON_RATE ? 429 : 403,
+                            .error = net_reason_error(verdict->reason),
+                            .reason = net_reason_code(verdict->reason),
+                            .text = verdict->text,
+                            .rule = verdict->entry ? verdict->entry : ""};
+
+    count(conn, &denial);
+    return answer(conn, &denial);
+}
+
+enum step conn_fail(struct conn *conn, int status, const char *reason, const char *text)
+{
+    struct denial denial = {.status = status,
+                            .error = status == 403   ? "policy_denied"
+                                     : status >= 500 ? "upstream_failed"
+                                                     : "bad_request",
+                            .reason = reason,
+                            .text = text,
+                            .rule = conn->way.entry ? conn->way.entry : ""};
+
+    count(conn, &denial);
+    return answer(conn, &denial);
+}

@@ -1,0 +1,352 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cmd/egress/conn-private.h"
+
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+
+#include "lib/base/clock.h"
+#include "lib/base/memory.h"
+
+#define ROUNDS_MAX 64 /* of moving and sending, before others get their turn */
+
+/* ---- its life ---- */
+
+static void on_client(struct watch *watch, uint32_t events);
+static void on_deadline(struct timer *timer);
+
+struct conn *conn_next(struct conn *conn)
+{
+    return conn->next;
+}
+
+struct str conn_binary(const struct conn *conn)
+{
+    return conn->caller ? conn->caller->who.exe.path : (struct str){"", 0};
+}
+
+struct net_knock conn_knock(const struct conn *conn)
+{
+    static const struct net_caller nobody;
+
+    return (struct net_knock){.host = str_of(conn->host),
+                              .port = conn->port,
+                              .via = conn->via,
+                              .caller = conn->caller ? &conn->caller->who : &nobody,
+                              .dialled = conn->has_dialled ? &conn->dialled : NULL};
+}
+
+void conn_wait(struct conn *conn, uint64_t ms)
+{
+    uint64_t now = conn->hub->loop.now_ms;
+    uint64_t left = conn->ends_ms > now ? conn->ends_ms - now : 0;
+
+    loop_after(&conn->hub->loop, &conn->timer, ms < left ? ms : left);
+}
+
+void conn_count(struct conn *conn)
+{
+    struct counts more = {.bytes_out = conn->server.bytes_out - conn->counted_out,
+                          .bytes_in = conn->server.bytes_in - conn->counted_in};
+
+    conn->counted_out = conn->server.bytes_out;
+    conn->counted_in = conn->server.bytes_in;
+    if (more.bytes_out || more.bytes_in)
+        sandbox_count(conn->sandbox, conn->way.entry ? conn->way.entry : "", &more);
+}
+
+static void stop_lookup(struct conn *conn)
+{
+    if (!conn->lookup.at)
+        return;
+    conn->sandbox->lookup_n--;
+    lookup_cancel(&conn->hub->resolver, &conn->lookup);
+}
+
+static void unlink_conn(struct conn *conn)
+{
+    *conn->at = conn->next;
+    if (conn->next)
+        conn->next->at = conn->at;
+    conn->sandbox->conn_n--;
+    conn->hub->conn_n--;
+}
+
+static void close_with(struct conn *conn, bool reset)
+{
+    struct hub *hub = conn->hub;
+
+    conn_count(conn);
+    loop_cancel(&hub->loop, &conn->timer);
+    stop_lookup(conn);
+    exchange_free(conn->exchange);
+    tunnel_free(conn->tunnel);
+    side_close(&hub->loop, &conn->client, reset);
+    side_close(&hub->loop, &conn->server, reset);
+    unlink_conn(conn);
+    caller_free(conn->caller);
+    free(conn);
+}
+
+/* Whoever is cut off hears a reset: an end would look like the server's word. */
+void conn_close(struct conn *conn)
+{
+    close_with(conn, true);
+}
+
+static struct conn *conn_new(struct entrance *entrance, int fd, struct caller *caller)
+{
+    struct sandbox *sandbox = entrance->sandbox;
+    struct conn *conn = xcalloc(1, sizeof *conn);
+
+    conn->sandbox = sandbox;
+    conn->hub = sandbox->hub;
+    conn->caller = caller;
+    conn->server.watch.fd = -1;
+    conn->timer.on = on_deadline;
+    conn->ends_ms = conn->hub->loop.now_ms + CONNECTION_MS;
+    side_open(&conn->client, fd, on_client);
+    conn->next = sandbox->conns;
+    conn->at = &sandbox->conns;
+    if (conn->next)
+        conn->next->at = &conn->next;
+    sandbox->conns = conn;
+    sandbox->conn_n++;
+    conn->hub->conn_n++;
+    return conn;
+}
+
+/* A connection that was redirected is meant for the name whose address it dialled, or for that
+ * address. */
+static bool aim_redirected(struct conn *conn, const struct tuple *tuple)
+{
+    char text[NET_ADDR_TEXT_BYTES];
+    struct net_addr addr;
+    const char *name = NULL;
+
+    if (tuple->family == AF_INET && names_is_ours(tuple->to)) {
+        name = conn->sandbox->names ? names_find(conn->sandbox->names, tuple->to) : NULL;
+        if (!name)
+            return false; /* of an earlier time, or made up */
+        return conn_aim(conn, str_of(name), tuple->to_port, NET_VIA_TRANSPARENT);
+    }
+    if (tuple->family == AF_INET)
+        addr = net_addr_v4(tuple->to);
+    else
+        memcpy(addr.b, tuple->to, sizeof addr.b);
+    return conn_aim(conn, net_addr_text(&addr, text), tuple->to_port, NET_VIA_TRANSPARENT);
+}
+
+void conn_open(struct entrance *entrance, int fd, const struct tuple *tuple, struct caller *caller)
+{
+    struct conn *conn = conn_new(entrance, fd, caller);
+    enum step step = STEP_WAIT;
+
+    conn->phase = entrance->kind == HANDOVER_NAMES_TCP ? PHASE_NAMES : PHASE_FIRST;
+    conn_wait(conn, FIRST_MS);
+    if (entrance->kind == HANDOVER_CATCH_ALL_4 || entrance->kind == HANDOVER_CATCH_ALL_6) {
+        conn->driving = true;
+        step = aim_redirected(conn, tuple)
+                   ? conn_open_fixed(conn)
+                   : conn_fail(conn, 403, "EGRESS_ADDRESS", "no name was given this address");
+        conn->driving = false;
+    }
+    if (step == STEP_CLOSE)
+        conn_close(conn);
+    else
+        conn_drive(conn);
+}
+
+void conn_judge_again(struct conn *conn)
+{
+    struct net_knock knock = conn_knock(conn);
+
+    if (!conn->fixed && !conn->exchange)
+        return; /* waits for its next request, which is judged */
+    if (net_rules_still_allows(conn->sandbox->rules, &knock, &conn->way)) {
+        /* The names of rules belong to the rules. */
+        net_rules_connect(conn->sandbox->rules, &knock, &conn->way);
+        return;
+    }
+    conn->way.entry = "";
+    sandbox_refuse(conn->sandbox, "",
+                   &(struct refusal){.host = str_of(conn->host),
+                                     .port = conn->port,
+                                     .binary = conn_binary(conn),
+                                     .reason = net_reason_code(NET_REASON_LOST)});
+    conn_close(conn);
+}
+
+/* ---- going on ---- */
+
+/* What still comes is thrown away, until the other side has ended too: with bytes unread a close
+ * is a reset, and a reset may overtake our last words. */
+static enum step step_last(struct conn *conn)
+{
+    bytes_done(&conn->client.in);
+    if (conn->client.broken || (conn->client.ended && side_is_flushed(&conn->client)))
+        return STEP_CLOSE;
+    return STEP_WAIT;
+}
+
+enum step conn_last(struct conn *conn)
+{
+    stop_lookup(conn);
+    conn_count(conn);
+    side_close(&conn->hub->loop, &conn->server, false);
+    conn->client.shut = true;
+    conn->phase = PHASE_LAST;
+    conn_wait(conn, LAST_MS);
+    return STEP_AGAIN;
+}
+
+static enum step (*const steps[])(struct conn *conn) = {
+    [PHASE_FIRST] = step_first,
+    [PHASE_SOCKS_GREETING] = step_socks_greeting,
+    [PHASE_SOCKS_REQUEST] = step_socks_request,
+    [PHASE_NAMES] = step_names,
+    [PHASE_HEAD] = step_head,
+    [PHASE_HELD] = step_held,
+    [PHASE_LOOKUP] = step_lookup,
+    [PHASE_DIAL] = step_dial,
+    [PHASE_EXCHANGE] = step_exchange,
+    [PHASE_TUNNEL] = step_tunnel,
+    [PHASE_LAST] = step_last,
+};
+
+/* In these the client's bytes are wanted. */
+static bool reads_client(const struct conn *conn)
+{
+    switch (conn->phase) {
+    case PHASE_FIRST:
+    case PHASE_SOCKS_GREETING:
+    case PHASE_SOCKS_REQUEST:
+    case PHASE_NAMES:
+    case PHASE_HEAD:
+    case PHASE_HELD:
+    case PHASE_TUNNEL:
+    case PHASE_LAST:
+        return true;
+    case PHASE_EXCHANGE:
+        return !conn->exchange->body_sent;
+    case PHASE_LOOKUP:
+    case PHASE_DIAL:
+        break;
+    }
+    return false;
+}
+
+static bool reads_server(const struct conn *conn)
+{
+    return conn->phase == PHASE_EXCHANGE || conn->phase == PHASE_TUNNEL;
+}
+
+/* Steps until they wait, then everything is sent that can be; room that this made may let them go
+ * on. What is read is at most what came with the event, so this ends. */
+static enum step go_on(struct conn *conn)
+{
+    for (unsigned round = 0; round < ROUNDS_MAX; round++) {
+        enum step step;
+        bool moved;
+
+        do
+            step = steps[conn->phase](conn);
+        while (step == STEP_AGAIN);
+        if (step == STEP_CLOSE)
+            return step;
+        moved = side_flush(&conn->client);
+        moved = side_flush(&conn->server) || moved;
+        if (conn->server.hung && reads_server(conn))
+            moved = side_fill(&conn->server) || moved;
+        if (!moved)
+            return STEP_WAIT;
+    }
+    return STEP_WAIT;
+}
+
+static int arm(struct conn *conn, struct err *err)
+{
+    struct loop *loop = &conn->hub->loop;
+
+    if (conn->phase == PHASE_TUNNEL)
+        return tunnel_arm(conn, err);
+    if (side_arm(loop, &conn->client, reads_client(conn), err) < 0)
+        return -1;
+    if (conn->phase == PHASE_DIAL)
+        return 0; /* it waits for its outcome */
+    return side_arm(loop, &conn->server, reads_server(conn), err);
+}
+
+void conn_drive(struct conn *conn)
+{
+    struct err err;
+    enum step step;
+
+    conn->driving = true;
+    step = go_on(conn);
+    conn->driving = false;
+    if (step == STEP_CLOSE) {
+        /* After our last words an end is an end; anything else was cut off. */
+        close_with(conn, conn->phase != PHASE_LAST || !conn->client.has_shut);
+        return;
+    }
+    if (arm(conn, &err) < 0)
+        conn_close(conn);
+}
+
+static void on_client(struct watch *watch, uint32_t events)
+{
+    struct conn *conn = (struct conn *)((char *)watch - offsetof(struct conn, client.watch));
+
+    if (events & EPOLLIN && tunnel_pipes(conn, &conn->client)) {
+        /* the step moves them */
+    } else if (events & EPOLLIN && reads_client(conn)) {
+        (void)side_fill(&conn->client);
+    } else if (events & (EPOLLERR | EPOLLHUP)) {
+        conn_close(conn); /* nobody is left to hear an answer */
+        return;
+    }
+    conn_drive(conn);
+}
+
+/* What a connection that took too long is told. */
+static enum step give_up(struct conn *conn)
+{
+    switch (conn->phase) {
+    case PHASE_LOOKUP:
+        return conn_fail(conn, 504, "EGRESS_LOOKUP_TIMEOUT", "looking the host up took too long");
+    case PHASE_DIAL:
+        conn->found_at++; /* the next address, if time is left */
+        side_close(&conn->hub->loop, &conn->server, false);
+        return STEP_AGAIN;
+    case PHASE_HEAD:
+        if (conn->client.in.n == 0)
+            return STEP_CLOSE; /* idle between requests */
+        return conn_fail(conn, 408, "EGRESS_HEAD_TIMEOUT",
+                         "the request's head did not arrive in time");
+    case PHASE_HELD:
+        return conn_fail(conn, 408, "EGRESS_BODY_TIMEOUT", "the request's body stopped arriving");
+    case PHASE_EXCHANGE:
+        if (conn->exchange->answered)
+            return STEP_CLOSE;
+        return conn_fail(conn, 504, "EGRESS_ANSWER_TIMEOUT", "the server did not answer in time");
+    case PHASE_FIRST:
+    case PHASE_SOCKS_GREETING:
+    case PHASE_SOCKS_REQUEST:
+    case PHASE_NAMES:
+    case PHASE_TUNNEL:
+    case PHASE_LAST:
+        break;
+    }
+    return STEP_CLOSE;
+}
+
+static void on_deadline(struct timer *timer)
+{
+    struct conn *conn = (struct conn *)((char *)timer - offsetof(struct conn, timer));
+
+    if (give_up(conn) == STEP_CLOSE)
+        conn_close(conn);
+    else
+        conn_drive(conn);
+}

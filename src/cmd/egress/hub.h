@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* Everything the program has, joined in one place; and what it knows of each sandbox. */
+
+#include "cmd/egress/account.h"
+#include "cmd/egress/callers.h"
+#include "cmd/egress/events.h"
+#include "cmd/egress/loop.h"
+#include "cmd/egress/names.h"
+#include "cmd/egress/own.h"
+#include "cmd/egress/resolver.h"
+#include "lib/egress/control-wire.h"
+#include "lib/egress/handover.h"
+#include "lib/egress/rules.h"
+
+struct conn;
+struct controller;
+struct pooled;
+
+struct hub {
+    struct loop loop;
+    struct resolver resolver;
+    struct own own;
+    struct events events;
+    struct watch listen; /* controllers come in here */
+    struct timer shed;   /* after which listeners are asked again */
+    struct timer linger;
+    int lock_fd;
+    int reserve_fd; /* given up to take, and close, a connection for which there is none left */
+    struct controller *controllers;
+    size_t controller_n;
+    struct sandbox *sandboxes;
+    size_t sandbox_n;
+    size_t conn_n;
+    size_t conn_max;
+    struct pooled *pool; /* the latest first */
+    size_t pool_n;
+};
+
+struct window {
+    char mark[EGRESS_NAME_BYTES];
+    struct account *account;
+};
+
+/* A listener of a sandbox. */
+struct entrance {
+    struct watch watch;
+    struct sandbox *sandbox;
+    enum handover_fd kind;
+};
+
+struct sandbox {
+    struct sandbox *next;
+    struct sandbox **at;
+    struct hub *hub;
+    char id[EGRESS_NAME_BYTES];
+    uint64_t number; /* of all there ever were; never used again */
+    struct net_rules *rules;
+    struct watch handover;
+    struct entrance entrances[HANDOVER_DIAG];
+    bool has_listeners;
+    int diag_fd;
+    struct names *names; /* NULL before the first question */
+    struct callers *callers;
+    struct account *account;
+    struct window *windows;
+    size_t window_n;
+    struct conn *conns;
+    size_t conn_n;
+    size_t lookup_n;
+    size_t pool_n;
+    uint64_t event_second; /* events of this second, for their ceiling */
+    unsigned event_n;
+};
+
+/* ---- sandboxes (sandbox.c) ---- */
+
+struct sandbox *sandbox_find(struct hub *hub, const char *id);
+/* Takes the descriptor on success. */
+int sandbox_open(struct hub *hub, const char *id, struct net_rules *rules, int handover_fd,
+                 struct err *err) MUST_CHECK;
+void sandbox_close(struct sandbox *sandbox);
+/* Takes the rules; what lost its rule is closed. */
+void sandbox_swap(struct sandbox *sandbox, struct net_rules *rules);
+/* Reads what box has said by now. False: the sandbox is gone. */
+bool sandbox_hear(struct sandbox *sandbox);
+int sandbox_window(struct sandbox *sandbox, const char *mark, struct err *err) MUST_CHECK;
+struct account *sandbox_account(struct sandbox *sandbox,
+                                const char *mark); /* NULL: no such window */
+void sandbox_forget_window(struct sandbox *sandbox, const char *mark);
+
+/* Into all accounts that are open. */
+void sandbox_count(struct sandbox *sandbox, const char *rule, const struct counts *more);
+void sandbox_refuse(struct sandbox *sandbox, const char *rule, const struct refusal *refusal);
+void sandbox_event(struct sandbox *sandbox, struct event *event);
+
+/* ---- what comes in (accept.c, dns-serve.c) ---- */
+
+void entrance_accept(struct watch *watch, uint32_t events);
+void names_answer_udp(struct watch *watch, uint32_t events);
+/* Answers a question of a sandbox; 0 when it deserves no answer. */
+size_t names_answer(struct sandbox *sandbox, struct str question, char out[512]);
+/* Descriptors are there again: listeners that were put aside are asked again. */
+void entrances_resume(struct hub *hub);
+
+/* ---- controllers (control-serve.c) ---- */
+
+int control_open(struct hub *hub, struct err *err) MUST_CHECK;
+/* Ends the program a moment after nobody needs it any more. */
+void control_consider_end(struct hub *hub);
