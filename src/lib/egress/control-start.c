@@ -31,6 +31,9 @@
 #define LOG_MAX (1 * MIB)
 #define BACKLOG 256
 
+#define ENV_N 2
+#define ENV_PATH_BYTES 4200
+
 struct place {
     const char *state_dir;
     int dir_fd;
@@ -153,10 +156,30 @@ static int open_log(const struct place *place, int *out_fd, struct err *err)
     return 0;
 }
 
+/* Its whole environment: the roots the operator wants servers to lead to. */
+static const char *const *roots_of_operator(char (*memory)[ENV_PATH_BYTES], const char **env)
+{
+    static const char *const names[ENV_N] = {"SSL_CERT_FILE", "SSL_CERT_DIR"};
+    size_t n = 0;
+
+    for (size_t i = 0; i < ENV_N; i++) {
+        const char *value = getenv(names[i]);
+
+        if (!value || snprintf(memory[i], sizeof memory[i], "%s=%s", names[i], value) >=
+                          (int)sizeof memory[i])
+            continue;
+        env[n++] = memory[i];
+    }
+    env[n] = NULL;
+    return env;
+}
+
 /* What is started ends at once, and its child is nobody's: a daemon has no dead ones to collect. */
 static int start(const struct place *place, struct err *err)
 {
     static const char *const argv[] = {"egress", NULL};
+    char memory[ENV_N][ENV_PATH_BYTES];
+    const char *env[ENV_N + 1];
     AUTO_FD int null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
     AUTO_FD int listen_fd = -1;
     AUTO_FD int log_fd = -1;
@@ -168,7 +191,7 @@ static int start(const struct place *place, struct err *err)
         return err_os(err, "opening what egress is born with");
     if (make_listener(place, &listen_fd, err) < 0 || open_log(place, &log_fd, err) < 0 ||
         program_start(
-            argv, NULL,
+            argv, roots_of_operator(memory, env),
             (const int[EGRESS_FD_N]){null_fd, null_fd, log_fd, listen_fd, place->dir_fd, lock_fd},
             EGRESS_FD_N, &pid, err) < 0)
         return -1;

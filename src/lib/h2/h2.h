@@ -39,12 +39,11 @@ struct h2_word {
     /* H2_REFUSE */
     int status;       /* 403 when 0 */
     struct str reply; /* application/json */
-    /* H2_PASS, H2_HOLD: what goes upstream instead, where it is not NULL. */
-    struct str path; /* with the query, as judged */
-    const struct http_header
-        *headers; /* all of them; lower case names; framing and Host are ours */
+    /* H2_PASS: what goes upstream instead, where it is not NULL. */
+    struct str path;                   /* with the query, as judged */
+    const struct http_header *headers; /* all of them; framing and Host are ours */
     size_t header_count;
-    struct str body; /* of judge_body: instead of the one that was held */
+    struct str body; /* behind H2_HOLD: instead of the one that was held */
     size_t hold_max; /* H2_HOLD: a larger body is refused with 413 */
 };
 
@@ -70,14 +69,15 @@ struct h2_calls {
      * comes. */
     void (*judge)(void *owner, struct h2_stream *stream, const struct http_head *head,
                   bool has_body, struct h2_word *out);
-    /* The body that H2_HOLD asked for, whole. May answer H2_WAIT too. */
-    void (*judge_body)(void *owner, struct h2_stream *stream, struct str body, struct h2_word *out);
-    /* The server's head. Its values lie in memory of ours and may be changed in place, not their
-     * number (a secret that comes back is struck out). False cuts the stream: the client gets 502.
-     * May be NULL. */
+    /* The body that H2_HOLD asked for, whole, and the head again. May answer H2_WAIT too. */
+    void (*judge_body)(void *owner, struct h2_stream *stream, const struct http_head *head,
+                       struct str body, struct h2_word *out);
+    /* The server's head, or behind the body its trailers (then status is 0). Its values lie in
+     * memory of ours and may be changed in place, not their number (a secret that comes back is
+     * struck out). False cuts the stream: the client gets 502. May be NULL. */
     bool (*response)(void *owner, struct h2_stream *stream, struct http_head *head);
-    /* A piece of a request's body on its way; false cuts the stream (a budget is used up). May be
-     * NULL. */
+    /* A piece of a request's body on its way, or the value of a trailer; not of bodies that were
+     * held. False cuts the stream (a budget is used up). May be NULL. */
     bool (*request_data)(void *owner, struct h2_stream *stream, struct str piece);
     /* A piece of an answer: appends to `out` what goes on, maybe less than came and the rest
      * later; with is_last all of it. False cuts the stream. NULL: as it comes. */
@@ -101,10 +101,13 @@ int h2_relay_new(const struct h2_config *config, struct h2_relay **out, struct e
 void h2_relay_free(struct h2_relay *relay);
 AUTO_TYPE(h2_relay)
 
-/* The owner's word after H2_WAIT. A stream that is gone by then was reported by `ended`: do not
- * ask. */
+/* The owner's word after H2_WAIT, not from inside a callback. A stream that is gone by then was
+ * reported by `ended`: do not ask. */
 int h2_relay_answer(struct h2_relay *relay, struct h2_stream *stream, const struct h2_word *word,
                     struct err *err) MUST_CHECK;
+/* The head and the held body again, until the stream is answered. */
+int h2_stream_head(const struct h2_stream *stream, struct http_head *out) MUST_CHECK;
+struct str h2_stream_body(const struct h2_stream *stream);
 
 enum h2_peer {
     H2_CLIENT = 0,
@@ -112,8 +115,9 @@ enum h2_peer {
 };
 
 /* Bytes from a peer, after TLS; returns how many were taken (fewer while what follows from them
- * does not drain: come again when the wire moved), or -1 when the connection must end (*err says
- * why, a GOAWAY may be in the wire). */
+ * does not drain: come again when the wire moved), or -1 when the client's connection must end:
+ * *err and h2_relay_fault() say why, and a GOAWAY is in its wire. A server that breaks the protocol
+ * is a server that left. The owner frees no relay inside its callbacks. */
 long h2_relay_feed(struct h2_relay *relay, enum h2_peer from, const void *bytes, size_t n,
                    struct err *err) MUST_CHECK;
 /* A peer's bytes ended. */
@@ -131,5 +135,5 @@ size_t h2_relay_streams(const struct h2_relay *relay);
 /* Grows with every head and every piece of a body, and with nothing else: idle deadlines look at
  * it. */
 uint64_t h2_relay_progress(const struct h2_relay *relay);
-/* The code of the fault that ended the connection ("h2_flood", "h2_protocol", ...), or "". */
+/* The code of the fault that ended the connection ("H2_FLOOD", "H2_PROTOCOL", ...), or "". */
 const char *h2_relay_fault(const struct h2_relay *relay);

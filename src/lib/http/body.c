@@ -120,7 +120,7 @@ static enum http_fault end_size(struct http_body *body, char c)
 }
 
 /* Headers that decided something before the body came cannot be said again behind it. */
-static bool is_forbidden_trailer(struct str name)
+bool http_is_trailer(struct str name)
 {
     static const char *const forbidden[] = {"content-length",
                                             "transfer-encoding",
@@ -138,8 +138,8 @@ static bool is_forbidden_trailer(struct str name)
 
     for (size_t i = 0; i < COUNT(forbidden); i++)
         if (http_name_is(name, forbidden[i]))
-            return true;
-    return false;
+            return false;
+    return true;
 }
 
 static enum http_fault start_trailer(struct http_body *body, char c)
@@ -164,7 +164,7 @@ static enum http_fault take_trailer_name(struct http_body *body, char c)
         struct str name = {body->name, body->name_length};
 
         body->state = STATE_TRAILER_VALUE;
-        return is_forbidden_trailer(name) ? HTTP_FAULT_TRAILER : HTTP_NO_FAULT;
+        return http_is_trailer(name) ? HTTP_NO_FAULT : HTTP_FAULT_TRAILER;
     }
     if ((http_chars[(unsigned char)c] & HTTP_C_TOKEN) == 0)
         return HTTP_FAULT_TRAILER;

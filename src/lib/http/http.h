@@ -155,7 +155,8 @@ bool http_find_next(const struct http_head *head, const char *name, size_t *at, 
 bool http_list_has(struct str list, const char *token);
 bool http_name_is(struct str name, const char *lower);
 bool http_is_token(struct str s);
-bool http_is_value(struct str s); /* no control bytes but tab: nothing that ends a line */
+bool http_is_trailer(struct str name); /* whether it may stand behind a body */
+bool http_is_value(struct str s);      /* no control bytes but tab: nothing that ends a line */
 
 /* ---- targets ---- */
 

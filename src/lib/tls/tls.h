@@ -20,31 +20,31 @@
 /* Why a connection ended, told apart as far as somebody can act on it:
  *    id               reason code                     sentence */
 #define TLS_FAULTS(X)                                                                              \
-    X(HELLO, "tls_hello", "the first bytes are not a TLS client hello that is understood here")    \
-    X(VERSION, "tls_version", "the other side speaks no TLS 1.2 or later")                         \
-    X(NAME, "tls_name", "the name in the client hello is not the one that was allowed")            \
-    X(PROTOCOL, "tls_protocol", "the other side broke the TLS protocol")                           \
-    X(NO_CIPHER, "tls_no_cipher", "both sides have no cipher or curve in common")                  \
-    X(ALPN, "tls_alpn", "both sides have no application protocol in common")                       \
-    X(ALERT, "tls_alert", "the other side ended the handshake")                                    \
-    X(CLIENT_DISTRUST, "tls_client_distrust",                                                      \
+    X(HELLO, "TLS_HELLO", "the first bytes are not a TLS client hello that is understood here")    \
+    X(VERSION, "TLS_VERSION", "the other side speaks no TLS 1.2 or later")                         \
+    X(NAME, "TLS_NAME", "the name in the client hello is not the one that was allowed")            \
+    X(PROTOCOL, "TLS_PROTOCOL", "the other side broke the TLS protocol")                           \
+    X(NO_CIPHER, "TLS_NO_CIPHER", "both sides have no cipher or curve in common")                  \
+    X(ALPN, "TLS_ALPN", "both sides have no application protocol in common")                       \
+    X(ALERT, "TLS_ALERT", "the other side ended the handshake")                                    \
+    X(CLIENT_DISTRUST, "TLS_CLIENT_DISTRUST",                                                      \
       "the client does not trust the sandbox's certificate authority")                             \
-    X(TRUNCATED, "tls_truncated", "the connection was cut without a goodbye")                      \
-    X(CERT_EXPIRED, "upstream_certificate_expired", "the server's certificate has expired")        \
-    X(CERT_NOT_YET, "upstream_certificate_not_yet_valid",                                          \
-      "the server's certificate is not valid yet")                                                 \
-    X(CERT_NAME, "upstream_certificate_name", "the server's certificate is for another name")      \
-    X(CERT_ROOT, "upstream_certificate_unknown_root",                                              \
+    X(TRUNCATED, "TLS_TRUNCATED", "the connection was cut without a goodbye")                      \
+    X(TIMEOUT, "TLS_TIMEOUT", "the other side did not finish the handshake in time")               \
+    X(CERT_EXPIRED, "TLS_CERTIFICATE_EXPIRED", "the server's certificate has expired")             \
+    X(CERT_NOT_YET, "TLS_CERTIFICATE_NOT_YET_VALID", "the server's certificate is not valid yet")  \
+    X(CERT_NAME, "TLS_CERTIFICATE_NAME", "the server's certificate is for another name")           \
+    X(CERT_ROOT, "TLS_CERTIFICATE_UNKNOWN_ROOT",                                                   \
       "the server's certificate leads to no root this machine trusts")                             \
-    X(CERT_SELF_SIGNED, "upstream_certificate_self_signed",                                        \
+    X(CERT_SELF_SIGNED, "TLS_CERTIFICATE_SELF_SIGNED",                                             \
       "the server's certificate is signed by itself")                                              \
-    X(CERT_REVOKED, "upstream_certificate_revoked", "the server's certificate was revoked")        \
-    X(CERT_WEAK, "upstream_certificate_weak",                                                      \
+    X(CERT_REVOKED, "TLS_CERTIFICATE_REVOKED", "the server's certificate was revoked")             \
+    X(CERT_WEAK, "TLS_CERTIFICATE_WEAK",                                                           \
       "a key or signature in the server's certificates is too weak")                               \
-    X(CERT_PURPOSE, "upstream_certificate_purpose",                                                \
+    X(CERT_PURPOSE, "TLS_CERTIFICATE_PURPOSE",                                                     \
       "a certificate of the server is not made for this use")                                      \
-    X(CERT_INVALID, "upstream_certificate_invalid", "the server's certificate does not hold")      \
-    X(CLIENT_CERT, "upstream_wants_certificate",                                                   \
+    X(CERT_INVALID, "TLS_CERTIFICATE_INVALID", "the server's certificate does not hold")           \
+    X(CLIENT_CERT, "TLS_CERTIFICATE_WANTED",                                                       \
       "the server wants a certificate of the client, which interception cannot give")
 
 enum tls_fault {
@@ -54,7 +54,7 @@ enum tls_fault {
 #undef X
 };
 
-const char *tls_fault_name(enum tls_fault fault); /* "upstream_certificate_expired" */
+const char *tls_fault_name(enum tls_fault fault); /* "TLS_CERTIFICATE_EXPIRED" */
 const char *tls_fault_text(enum tls_fault fault);
 bool tls_fault_is_certificate(enum tls_fault fault); /* of the server */
 

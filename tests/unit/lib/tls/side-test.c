@@ -133,7 +133,7 @@ TEST(each_certificate_error_has_its_fault)
     CHECK_INT(meet("DNS:" HOST, PKI_SELF_SIGNED, HOST), TLS_FAULT_CERT_SELF_SIGNED);
     CHECK_INT(meet("DNS:" HOST, PKI_UNKNOWN_ROOT, HOST), TLS_FAULT_CERT_ROOT);
     CHECK_INT(meet("DNS:" HOST, PKI_CLIENT_ONLY, HOST), TLS_FAULT_CERT_PURPOSE);
-    CHECK_TEXT(tls_fault_name(TLS_FAULT_CERT_EXPIRED), "upstream_certificate_expired");
+    CHECK_TEXT(tls_fault_name(TLS_FAULT_CERT_EXPIRED), "TLS_CERTIFICATE_EXPIRED");
     CHECK(tls_fault_is_certificate(TLS_FAULT_CERT_NAME));
     CHECK(!tls_fault_is_certificate(TLS_FAULT_ALPN));
 }
