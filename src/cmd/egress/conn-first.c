@@ -8,6 +8,7 @@
 
 #include "cmd/egress/dns.h"
 #include "cmd/egress/first.h"
+#include "cmd/egress/intercept.h"
 
 /* At the proxy itself. */
 static enum step enter_proxy(struct conn *conn, enum first_kind kind)
@@ -36,8 +37,7 @@ static enum step enter_inspected(struct conn *conn, enum first_kind kind)
         conn->phase = PHASE_HEAD;
         return STEP_AGAIN;
     case FIRST_TLS:
-        return conn_fail(conn, 403, "EGRESS_TLS",
-                         "the rule looks at requests, which TLS would hide");
+        return intercept_begin(conn);
     case FIRST_SOCKS5:
     case FIRST_OTHER:
     case FIRST_MORE:

@@ -27,16 +27,13 @@ static const char *const dropped[] = {
     /* ours to write */
     "host",
     "content-length",
-    /* another method or target than the one that is judged */
-    "x-http-method-override",
-    "x-http-method",
-    "x-method-override",
-    "x-original-url",
-    "x-rewrite-url",
-    "x-original-host",
-    "x-forwarded-host",
-    "x-host",
-    "http2-settings",
+};
+
+/* Another method or target than the one that is judged. */
+static const char *const overrides[] = {
+    "x-http-method-override", "x-http-method", "x-method-override",
+    "x-original-url",         "x-rewrite-url", "x-original-host",
+    "x-forwarded-host",       "x-host",        "http2-settings",
 };
 
 void exchange_free(struct exchange *exchange)
@@ -81,13 +78,22 @@ bool head_drops(const struct http_head *head, struct str name, const char *const
     return false;
 }
 
+bool head_overrides(struct str name)
+{
+    for (size_t i = 0; i < COUNT(overrides); i++)
+        if (http_name_is(name, overrides[i]))
+            return true;
+    return false;
+}
+
 static void sort_headers(struct exchange *exchange)
 {
     const struct http_head *head = &exchange->head;
 
     exchange->header_n = 0;
     for (size_t i = 0; i < head->header_count; i++)
-        if (!head_drops(head, head->headers[i].name, dropped, COUNT(dropped)))
+        if (!head_overrides(head->headers[i].name) &&
+            !head_drops(head, head->headers[i].name, dropped, COUNT(dropped)))
             exchange->headers[exchange->header_n++] = head->headers[i];
 }
 

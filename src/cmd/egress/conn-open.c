@@ -16,6 +16,7 @@
 #include <sys/socket.h>
 
 #include "cmd/egress/first.h"
+#include "cmd/egress/intercept.h"
 #include "cmd/egress/pool.h"
 
 /* ---- where to ---- */
@@ -311,6 +312,8 @@ static void tell_opened(struct conn *conn)
 
 enum step conn_opened(struct conn *conn)
 {
+    if (conn->secure && !conn->server.tls)
+        return intercept_dialled(conn);
     if (conn->exchange) {
         conn->phase = PHASE_EXCHANGE;
         conn_wait(conn, ANSWER_MS);

@@ -27,6 +27,10 @@ enum phase {
     PHASE_NAMES,
     PHASE_HEAD,
     PHASE_HELD,
+    PHASE_HELLO,
+    PHASE_SHAKE_SERVER,
+    PHASE_SHAKE_CLIENT,
+    PHASE_H2,
     PHASE_LOOKUP,
     PHASE_DIAL,
     PHASE_EXCHANGE,
@@ -125,6 +129,7 @@ struct conn {
 
     struct exchange *exchange;
     struct tunnel *tunnel;
+    struct intercept *intercept; /* NULL: nothing secure is looked into */
 
     /* Counted already. */
     uint64_t counted_out;
@@ -147,6 +152,10 @@ enum step conn_last(struct conn *conn);
 enum step conn_refuse(struct conn *conn, const struct net_verdict *verdict);
 /* For what is no rule's business: a fault in the bytes, or a server that cannot be reached. */
 enum step conn_fail(struct conn *conn, int status, const char *reason, const char *text);
+
+/* The JSON that says so. */
+int denial_write(const char *error, const char *reason, const char *text, const char *rule,
+                 struct buf *out, struct err *err) MUST_CHECK;
 
 /* ---- steps ---- */
 
@@ -179,6 +188,8 @@ void exchange_free(struct exchange *exchange);
 struct net_request exchange_request(const struct exchange *exchange);
 /* Whether a header stays here: it is one of the names (in lower case), or Connection names it. */
 bool head_drops(const struct http_head *head, struct str name, const char *const *names, size_t n);
+/* One that asks a server to read another request than the one that is judged. */
+bool head_overrides(struct str name);
 /* Writes the head that goes to the server. */
 int exchange_compose(struct conn *conn, struct err *err) MUST_CHECK;
 

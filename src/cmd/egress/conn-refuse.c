@@ -47,16 +47,17 @@ static void count(struct conn *conn, const struct denial *denial)
 
 /* ---- answers ---- */
 
-static int write_body(const struct denial *denial, struct buf *out, struct err *err)
+int denial_write(const char *error, const char *reason, const char *text, const char *rule,
+                 struct buf *out, struct err *err)
 {
     AUTO_ARENA struct arena mem = ARENA(64 * KIB);
     struct json *object = json_object(&mem);
 
-    json_put_text(&mem, object, "error", denial->error);
-    json_put_text(&mem, object, "reason_code", denial->reason);
-    json_put_text(&mem, object, "message", denial->text);
-    if (*denial->rule)
-        json_put_text(&mem, object, "rule", denial->rule);
+    json_put_text(&mem, object, "error", error);
+    json_put_text(&mem, object, "reason_code", reason);
+    json_put_text(&mem, object, "message", text);
+    if (*rule)
+        json_put_text(&mem, object, "rule", rule);
     return json_compact(object, out, err);
 }
 
@@ -75,7 +76,7 @@ static int write_answer(const struct denial *denial, bool has_body, struct buf *
                                .framing = HTTP_LENGTH,
                                .close = true};
 
-    if (write_body(denial, &body, err) < 0)
+    if (denial_write(denial->error, denial->reason, denial->text, denial->rule, &body, err) < 0)
         return -1;
     reply.length = body.n;
     if (http_reply_write(&reply, out, err) < 0)

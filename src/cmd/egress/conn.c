@@ -5,6 +5,7 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
+#include "cmd/egress/intercept.h"
 #include "lib/base/clock.h"
 #include "lib/base/memory.h"
 
@@ -81,6 +82,7 @@ static void close_with(struct conn *conn, bool reset)
     stop_lookup(conn);
     exchange_free(conn->exchange);
     tunnel_free(conn->tunnel);
+    intercept_free(conn->intercept);
     side_close(&hub->loop, &conn->client, reset);
     side_close(&hub->loop, &conn->server, reset);
     unlink_conn(conn);
@@ -207,6 +209,10 @@ static enum step (*const steps[])(struct conn *conn) = {
     [PHASE_NAMES] = step_names,
     [PHASE_HEAD] = step_head,
     [PHASE_HELD] = step_held,
+    [PHASE_HELLO] = step_hello,
+    [PHASE_SHAKE_SERVER] = step_shake_server,
+    [PHASE_SHAKE_CLIENT] = step_shake_client,
+    [PHASE_H2] = step_h2,
     [PHASE_LOOKUP] = step_lookup,
     [PHASE_DIAL] = step_dial,
     [PHASE_EXCHANGE] = step_exchange,
@@ -224,6 +230,9 @@ static bool reads_client(const struct conn *conn)
     case PHASE_NAMES:
     case PHASE_HEAD:
     case PHASE_HELD:
+    case PHASE_HELLO:
+    case PHASE_SHAKE_CLIENT:
+    case PHASE_H2:
     case PHASE_TUNNEL:
     case PHASE_LAST:
         return true;
@@ -231,6 +240,7 @@ static bool reads_client(const struct conn *conn)
         return !conn->exchange->body_sent;
     case PHASE_LOOKUP:
     case PHASE_DIAL:
+    case PHASE_SHAKE_SERVER:
         break;
     }
     return false;
@@ -238,7 +248,8 @@ static bool reads_client(const struct conn *conn)
 
 static bool reads_server(const struct conn *conn)
 {
-    return conn->phase == PHASE_EXCHANGE || conn->phase == PHASE_TUNNEL;
+    return conn->phase == PHASE_EXCHANGE || conn->phase == PHASE_TUNNEL ||
+           conn->phase == PHASE_SHAKE_SERVER || conn->phase == PHASE_H2;
 }
 
 /* Steps until they wait, then everything is sent that can be; room that this made may let them go
@@ -256,6 +267,8 @@ static enum step go_on(struct conn *conn)
             return step;
         moved = side_flush(&conn->client);
         moved = side_flush(&conn->server) || moved;
+        moved = side_decode(&conn->client) || moved;
+        moved = side_decode(&conn->server) || moved;
         if (conn->server.hung && reads_server(conn))
             moved = side_fill(&conn->server) || moved;
         if (!moved)
@@ -330,10 +343,15 @@ static enum step give_up(struct conn *conn)
         if (conn->exchange->answered)
             return STEP_CLOSE;
         return conn_fail(conn, 504, "EGRESS_ANSWER_TIMEOUT", "the server did not answer in time");
+    case PHASE_SHAKE_SERVER:
+        return intercept_give_up(conn);
     case PHASE_FIRST:
     case PHASE_SOCKS_GREETING:
     case PHASE_SOCKS_REQUEST:
     case PHASE_NAMES:
+    case PHASE_HELLO:
+    case PHASE_SHAKE_CLIENT:
+    case PHASE_H2:
     case PHASE_TUNNEL:
     case PHASE_LAST:
         break;

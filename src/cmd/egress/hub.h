@@ -17,6 +17,8 @@
 struct conn;
 struct controller;
 struct pooled;
+struct tls_authority;
+struct tls_trust;
 
 struct hub {
     struct loop loop;
@@ -34,7 +36,9 @@ struct hub {
     size_t sandbox_n;
     size_t conn_n;
     size_t conn_max;
-    struct pooled *pool; /* the latest first */
+    struct tls_authority *authority;
+    struct tls_trust *trust; /* NULL: this machine has no roots */
+    struct pooled *pool;     /* the latest first */
     size_t pool_n;
 };
 

@@ -16,6 +16,7 @@
 
 #include "cmd/egress/confine.h"
 #include "cmd/egress/conn.h"
+#include "lib/tls/tls.h"
 
 #define FDS_WANTED 65536
 
@@ -67,6 +68,18 @@ static void on_shed_over(struct timer *timer)
     entrances_resume(&hub);
 }
 
+/* Without roots nothing secure can be looked into; everything else goes on. */
+static int open_tls(struct err *err)
+{
+    AUTO_BUF struct buf roots = BUF(TLS_BUNDLE_MAX);
+
+    if (tls_authority_open(EGRESS_FOLDER_FD, EGRESS_FOLDER, &hub.authority, err) < 0)
+        return -1;
+    if (tls_roots_read(&roots, err) < 0 || tls_trust_new(buf_str(&roots), &hub.trust, err) < 0)
+        (void)dprintf(STDERR_FILENO, "brig egress: %s\n", err->text);
+    return 0;
+}
+
 static int open_everything(struct err *err)
 {
     int resolver_fd;
@@ -78,7 +91,8 @@ static int open_everything(struct err *err)
     hub.reserve_fd = dup(EGRESS_LOCK_FD);
     if (resolver_start(&resolver_fd, err) < 0 || count_fds(err) < 0 ||
         loop_init(&hub.loop, err) < 0 || own_open(&hub.own, err) < 0 ||
-        own_look(&hub.own, err) < 0 || events_open(&hub.events, EGRESS_FOLDER_FD, err) < 0)
+        own_look(&hub.own, err) < 0 || events_open(&hub.events, EGRESS_FOLDER_FD, err) < 0 ||
+        open_tls(err) < 0)
         return -1;
     (void)close(EGRESS_FOLDER_FD);
     return resolver_init(&hub.resolver, &hub.loop, resolver_fd, err);

@@ -132,6 +132,11 @@ bool side_fill(struct side *side)
     return read_tls(side) || moved;
 }
 
+bool side_decode(struct side *side)
+{
+    return side->tls && !side->broken && read_tls(side);
+}
+
 bool side_is_flushed(const struct side *side)
 {
     return side->out.n == 0 && (!side->tls || tls_side_wire(side->tls).n == 0);

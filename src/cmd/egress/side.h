@@ -30,6 +30,8 @@ void side_close(struct loop *loop, struct side *side, bool reset);
 
 /* Reads once, as far as there is room. True: something new, if only the end. */
 bool side_fill(struct side *side);
+/* Takes out of TLS what has arrived already and found no room before. True: something new. */
+bool side_decode(struct side *side);
 /* Sends what it can. True: something went. */
 bool side_flush(struct side *side);
 /* Whether everything has been sent that is to go. */

@@ -1,0 +1,111 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Servers that speak TLS, for the tests of egress. egress-tls-servers.py LOG ANSWERS, with the
+certificates of egress-tls.bash in the folder beside LOG:
+
+    443 good, HTTP/1.1    9441 expired        9443 unknown root    9445 wants a certificate
+    443 of second.test,   9442 self signed    9444 another name    9446 no TLS at all
+        good, HTTP/2
+    9447 good, no ALPN    9448 ends in the middle of an answer     9449 resets in the handshake
+"""
+import os
+import socket
+import ssl
+import subprocess
+import sys
+import threading
+
+LOG = open(sys.argv[1], "a", buffering=1)
+DIR = os.path.dirname(sys.argv[1])
+
+
+def context(name, alpn=("http/1.1",), wants=False):
+    c = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    c.load_cert_chain(f"{DIR}/{name}.crt", f"{DIR}/{name}.key")
+    if alpn:
+        c.set_alpn_protocols(list(alpn))
+    if wants:
+        c.verify_mode = ssl.CERT_REQUIRED
+        c.load_verify_locations(f"{DIR}/root.crt")
+    return c
+
+
+def talk(s, port, cut):
+    stream = s.makefile("rwb")
+    while True:
+        head = b""
+        while not head.endswith(b"\r\n\r\n"):
+            line = stream.readline()
+            if not line:
+                return
+            head += line
+        n = 0
+        for line in head.lower().split(b"\r\n"):
+            if line.startswith(b"content-length:"):
+                n = int(line.split(b":")[1])
+        body = stream.read(n)
+        LOG.write("%d %s %d %s\n" % (port, head.split(b"\r\n")[0].decode(), len(body), s.version() if hasattr(s, "version") else "plain"))
+        out = head + body
+        if head.startswith(b"GET /bytes/"):
+            out = b"x" * int(head.split(b" ")[1].split(b"/")[2])
+        stream.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: %d\r\n\r\n" % (len(out) + (9 if cut else 0)) + out)
+        stream.flush()
+        if cut:
+            return
+
+
+def one(s, port, c, cut):
+    try:
+        s.settimeout(20)
+        if c:
+            s = c.wrap_socket(s, server_side=True)
+        talk(s, port, cut)
+    except (OSError, ssl.SSLError, ValueError):
+        pass
+    finally:
+        s.close()
+
+
+def serve(port, c, cut=False, reset=False):
+    listener = socket.create_server(("45.33.32.10", port), backlog=256)
+
+    def loop():
+        while True:
+            s, _ = listener.accept()
+            s.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            if reset or not c:
+                if not reset:
+                    s.sendall(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n")
+                    s.recv(4096)
+                s.close()
+                continue
+            threading.Thread(target=one, args=(s, port, c, cut), daemon=True).start()
+    threading.Thread(target=loop, daemon=True).start()
+
+
+serve(443, context("good"))
+serve(9441, context("expired"))
+serve(9442, context("self"))
+serve(9443, context("stranger"))
+serve(9444, context("other"))
+serve(9445, context("good", wants=True))
+serve(9446, None)
+serve(9447, context("good", alpn=()))
+serve(9448, context("good"), cut=True)
+serve(9449, None, reset=True)
+os.makedirs(f"{DIR}/www", exist_ok=True)
+with open(f"{DIR}/www/hello", "w") as f:
+    f.write("hello over h2\n")
+with open(f"{DIR}/www/big", "wb") as f:
+    f.write(b"z" * 3000000)
+h2 = subprocess.Popen(["nghttpd", "-a", "45.33.32.11", "-d", f"{DIR}/www", "--trailer", "x-end: yes", "-v", "--echo-upload",
+                       "443", f"{DIR}/good.key", f"{DIR}/good.crt"], stdout=open(f"{DIR}/nghttpd.log", "w"), stderr=subprocess.STDOUT)
+while True:
+    try:
+        socket.create_connection(("45.33.32.11", 443), 1).close()
+        break
+    except OSError:
+        if h2.poll() is not None:
+            break
+LOG.write("ready\n")
+threading.Event().wait(300)
