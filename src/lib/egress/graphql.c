@@ -70,7 +70,9 @@ static bool is_digit(char c)
 
 static char peek(const struct parser *p, size_t ahead)
 {
-    return p->at + ahead < p->text.n ? p->text.p[p->at + ahead] : '\0';
+    if (p->at + ahead >= p->text.n)
+        return 0;
+    return p->text.p[p->at + ahead];
 }
 
 static void skip_ignored(struct parser *p)

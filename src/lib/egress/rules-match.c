@@ -108,10 +108,12 @@ bool query_denies(const struct rule *rule, struct str query)
 
 static bool is_json_type(struct str type)
 {
-    struct str rest = type;
-    struct str media = str_trim(str_cut(&rest, ';'));
+    struct str rest = type, media;
     char lower[128];
 
+    if (type.n == 0)
+        return false;
+    media = str_trim(str_cut(&rest, ';'));
     if (media.n == 0 || media.n > sizeof lower)
         return false;
     for (size_t i = 0; i < media.n; i++)

@@ -302,7 +302,7 @@ void net_rules_response(const struct net_rules *rules, const struct net_knock *k
                         struct net_verdict *out)
 {
     struct judged judged = {.request = request};
-    struct str rest = type, media = str_trim(str_cut(&rest, ';'));
+    struct str rest = type.n ? type : STR_LIT(""), media = str_trim(str_cut(&rest, ';'));
     struct shown shown;
     struct found found;
     size_t top;
