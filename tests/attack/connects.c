@@ -76,13 +76,13 @@ static void plainly(void)
         print_answer(fd);
 }
 
-/* First until somebody writes into a pipe twice: once it runs, once it may go on. */
-static void after_waiting(const char *pipe_path)
+/* First until somebody has written into two pipes: it runs, it may go on. */
+static void after_waiting(char **pipes)
 {
     char byte;
 
-    for (int i = 0; i < 2; i++) {
-        int fd = open(pipe_path, O_RDONLY | O_CLOEXEC);
+    for (; *pipes; pipes++) {
+        int fd = open(*pipes, O_RDONLY | O_CLOEXEC);
 
         while (read(fd, &byte, 1) > 0)
             continue;
@@ -132,6 +132,37 @@ static void by_vfork(void)
         _exit(dial(fd) < 0 ? errno : 0);
     (void)waitpid(pid, NULL, 0);
     print_answer(fd);
+}
+
+/* By a process whose parent is gone: it belongs to PID 1. */
+static void by_orphan(void)
+{
+    int pipes[2];
+    char line[8192];
+    ssize_t n;
+
+    if (pipe(pipes) < 0)
+        return;
+    if (fork() == 0) {
+        pid_t parent = getpid();
+
+        if (fork() > 0)
+            _exit(0);
+        while (getppid() == parent)
+            (void)usleep(1000);
+        (void)dup2(pipes[1], STDOUT_FILENO);
+        plainly();
+        _exit(0);
+    }
+    (void)close(pipes[1]);
+    (void)wait(NULL);
+    while ((n = read(pipes[0], line, sizeof line)) > 0)
+        (void)!write(STDOUT_FILENO, line, (size_t)n);
+}
+
+static void by_sibling(void)
+{
+    (void)attempt("clone", syscall(SYS_clone, CLONE_PARENT | SIGCHLD, 0, 0, 0, 0));
 }
 
 static int shared_fd;
@@ -367,7 +398,7 @@ int main(int argc, char **argv)
     if (strcmp(way, "plainly") == 0)
         plainly();
     else if (strcmp(way, "waits") == 0 && argc > 4)
-        after_waiting(argv[4]);
+        after_waiting(argv + 4);
     else if (strcmp(way, "datagram") == 0)
         datagram();
     else if (strcmp(way, "thread") == 0)
@@ -376,6 +407,10 @@ int main(int argc, char **argv)
         by_vfork();
     else if (strcmp(way, "clone") == 0)
         by_clone();
+    else if (strcmp(way, "orphan") == 0)
+        by_orphan();
+    else if (strcmp(way, "sibling") == 0)
+        by_sibling();
     else if (strcmp(way, "other") == 0 && argc > 4)
         by_other(argv + 4);
     else if (strcmp(way, "given") == 0)

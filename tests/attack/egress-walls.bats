@@ -110,11 +110,11 @@ nothing_else() {
 
 # Started, then its file is another one, or none.
 @test "a replaced or deleted program is what runs, and is said to have no name" {
-    run -0 box -- bash -c 'cp /mnt/attack/connects /tmp/p; mkfifo /tmp/go; /tmp/p waits 9.9.9.9 443 /tmp/go &
-        echo >/tmp/go; cp /usr/bin/true /tmp/new; mv /tmp/new /tmp/p; echo >/tmp/go; wait'
+    run -0 box -- bash -c 'cp /mnt/attack/connects /tmp/p; mkfifo /tmp/a /tmp/b; /tmp/p waits 9.9.9.9 443 /tmp/a /tmp/b &
+        echo >/tmp/a; cp /usr/bin/true /tmp/new; mv /tmp/new /tmp/p; echo >/tmp/b; wait'
     is_seen /tmp/p "$ATTACK/connects" "deleted <- /usr/bin/bash"
-    run -0 box -- bash -c 'cp /mnt/attack/connects /tmp/p; mkfifo /tmp/go; /tmp/p waits 9.9.9.9 443 /tmp/go &
-        echo >/tmp/go; rm /tmp/p; echo >/tmp/go; wait'
+    run -0 box -- bash -c 'cp /mnt/attack/connects /tmp/p; mkfifo /tmp/a /tmp/b; /tmp/p waits 9.9.9.9 443 /tmp/a /tmp/b &
+        echo >/tmp/a; rm /tmp/p; echo >/tmp/b; wait'
     is_seen /tmp/p "$ATTACK/connects" "deleted <- /usr/bin/bash"
 }
 
@@ -172,6 +172,23 @@ ancestors() {
 
 @test "forks, threads and chains of programs are told apart" {
     both ancestors
+}
+
+orphans() {
+    run -0 connects orphan 9.9.9.9 443
+    is_seen /mnt/attack/connects "$ATTACK/connects" lost
+    run -0 connects sibling 9.9.9.9 443
+    answers clone EPERM
+}
+
+@test "whoever has lost the process that started it is said to have" {
+    both orphans
+    id=$("$BRIG" sandbox create --mount "$ATTACK:/mnt/attack:ro" --json | jq -r .sandbox_id)
+    run -0 "$BRIG" sandbox exec --quiet "$id" -- /mnt/attack/connects orphan 9.9.9.9 443
+    is_seen /mnt/attack/connects "$ATTACK/connects" lost
+    run -0 "$BRIG" sandbox exec --quiet --keep "$id" -- /mnt/attack/connects orphan 9.9.9.9 443
+    is_seen /mnt/attack/connects "$ATTACK/connects" lost
+    run -0 "$BRIG" sandbox destroy "$id"
 }
 
 @test "more ancestors than are told of are said to be more" {

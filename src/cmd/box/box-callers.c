@@ -33,7 +33,7 @@
 #include <sys/syscall.h>
 
 #ifndef PIDFD_THREAD
-#define PIDFD_THREAD O_EXCL /* Linux 6.9; before, only whole processes have one */
+#define PIDFD_THREAD O_EXCL /* Linux 6.9; before, only the first thread of a process has one */
 #endif
 #define STACK_BYTES (256UL << 10)
 #define FULL_WAIT_MS 1000 /* for egress to read, before a call fails */
@@ -84,13 +84,17 @@ static pid_t process_of(pid_t thread)
     return at ? (pid_t)strtol(at + strlen("\nTgid:"), NULL, 10) : -1;
 }
 
-static int open_thread(pid_t thread)
+/* The thread itself, whose descriptors may be its own, and the process it belongs to. */
+static int open_thread(pid_t thread, pid_t *process)
 {
-    int fd = pidfd_open(thread, PIDFD_THREAD);
+    int fd = pidfd_open(thread, 0);
 
-    if (fd >= 0 || errno != EINVAL)
-        return fd;
-    return pidfd_open(process_of(thread), 0);
+    *process = thread;
+    if (fd >= 0 || (errno != EINVAL && errno != ENOENT)) /* kernels differ */
+        return fd;                                       /* the first of its process, or gone */
+    *process = process_of(thread);
+    fd = pidfd_open(thread, PIDFD_THREAD);
+    return fd >= 0 ? fd : pidfd_open(*process, 0);
 }
 
 static uint64_t socket_number(int fd, int option)
@@ -102,9 +106,9 @@ static uint64_t socket_number(int fd, int option)
 }
 
 /* The socket the call is about; false: not one that egress hears of. */
-static bool see_socket(const struct callers *callers, struct handover_caller *out)
+static bool see_socket(const struct callers *callers, struct handover_caller *out, pid_t *process)
 {
-    AUTO_FD int thread_fd = open_thread((pid_t)callers->in.notice.pid);
+    AUTO_FD int thread_fd = open_thread((pid_t)callers->in.notice.pid, process);
     AUTO_FD int fd = -1;
 
     /* Valid now: the number was the caller's when it was opened. */
@@ -138,9 +142,10 @@ static int look(struct callers *callers)
 {
     struct handover_caller seen = {.cookie = 0};
     struct handover_caller *caller = &callers->identity.caller;
+    pid_t process;
 
-    if (!see_socket(callers, &seen) ||
-        identity_see(&callers->identity, (pid_t)callers->in.notice.pid) < 0 || !is_valid(callers))
+    if (!see_socket(callers, &seen, &process) || identity_see(&callers->identity, process) < 0 ||
+        !is_valid(callers))
         return GO_ON;
     caller->cookie = seen.cookie;
     caller->family = seen.family;
@@ -219,7 +224,8 @@ static int start_thread(struct callers *callers)
     return error;
 }
 
-int callers_start(int heard_fd, int pair_fd, pid_t first, struct err *err)
+int callers_start(int heard_fd, int pair_fd, pid_t first, const struct commands *commands,
+                  struct err *err)
 {
     AUTO_FREE struct callers *callers = NULL;
 
@@ -228,7 +234,7 @@ int callers_start(int heard_fd, int pair_fd, pid_t first, struct err *err)
     callers = xcalloc(1, sizeof *callers);
     callers->heard_fd = heard_fd;
     callers->pair_fd = pair_fd;
-    identity_init(&callers->identity, first);
+    identity_init(&callers->identity, first, commands);
     errno = start_thread(callers);
     if (errno)
         return err_os(err, "starting the thread that sees who connects");

@@ -8,5 +8,8 @@
 #include <sys/types.h>
 
 /* A thread that serves a listener of the filter seccomp_egress until the last process under it is
- * gone. It takes over both descriptors; first is PID 1 of the sandbox. */
-int callers_start(int heard_fd, int pair_fd, pid_t first, struct err *err) MUST_CHECK;
+ * gone. It takes over both descriptors; first is PID 1 of the sandbox, commands what is started in
+ * it. */
+struct commands;
+int callers_start(int heard_fd, int pair_fd, pid_t first, const struct commands *commands,
+                  struct err *err) MUST_CHECK;

@@ -6,6 +6,7 @@
 
 #include "cmd/box/box.h"
 
+#include "cmd/box/box-identity.h"
 #include "lib/base/limits.h"
 #include "lib/base/memory.h"
 #include "lib/linux/fd-pass.h"
@@ -104,6 +105,7 @@ static int become(const struct command *command, const char *path, const sigset_
     }
     (void)sigemptyset(&none);
     (void)sigprocmask(SIG_SETMASK, &none, NULL);
+    commands_note();
     (void)execve(path, command->argv, command->env);
     return errno;
 }

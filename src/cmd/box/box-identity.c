@@ -18,7 +18,6 @@
 #include <unistd.h>
 
 #define DELETED " (deleted)"
-#define STAT_BYTES 1024
 #define CMDLINE_BYTES 8192
 #define NEVER_EXECED 0x40U /* PF_FORKNOEXEC of the kernel's: it still runs what its parent ran */
 
@@ -163,35 +162,9 @@ static void see_scripts(struct identity *identity, int dir_fd)
 
 /* ---- ancestors ---- */
 
-struct facts {
-    pid_t parent;
-    unsigned long flags;
-};
-
-/* "PID (NAME) STATE PARENT GROUP SESSION TERMINAL FOREGROUND FLAGS …", where NAME is anything. */
-static bool read_facts(int dir_fd, struct facts *out)
-{
-    char text[STAT_BYTES];
-    ssize_t n = read_file(dir_fd, "stat", text, sizeof text - 1);
-    char *at;
-
-    if (n <= 0)
-        return false;
-    text[n] = '\0';
-    at = strrchr(text, ')');
-    if (!at || strlen(at) < 4)
-        return false;
-    at += 4; /* the state is one letter between blanks */
-    out->parent = (pid_t)strtol(at, &at, 10);
-    for (int skipped = 0; skipped < 4; skipped++)
-        (void)strtol(at, &at, 10);
-    out->flags = strtoul(at, NULL, 10);
-    return true;
-}
-
 /* A process between PID 1 and a command is ours: it was forked by PID 1 and has become nothing
  * else. An ordinary user may not look at its program, nor at PID 1's. */
-static bool is_ours(const struct identity *identity, int dir_fd, const struct facts *facts)
+static bool is_ours(const struct identity *identity, int dir_fd, const struct process_facts *facts)
 {
     struct stat st;
 
@@ -205,10 +178,10 @@ static bool is_ours(const struct identity *identity, int dir_fd, const struct fa
 /* It is still the parent, so it was all the time; and it still runs the same. */
 static bool is_unchanged(int child_fd, pid_t parent, int parent_fd, const struct stat *before)
 {
-    struct facts child;
+    struct process_facts child;
     struct stat after;
 
-    return read_facts(child_fd, &child) && child.parent == parent &&
+    return facts_read(child_fd, "stat", &child) && child.parent == parent &&
            fstatat(parent_fd, "exe", &after, 0) == 0 && after.st_dev == before->st_dev &&
            after.st_ino == before->st_ino;
 }
@@ -230,36 +203,55 @@ static bool see_ancestor(struct identity *identity, int child_fd, pid_t pid, int
     return true;
 }
 
-static uint32_t see_ancestors(struct identity *identity, int dir_fd)
+/* The first below PID 1 is a command that was started as one, or has lost whoever started it. */
+static bool is_command(struct identity *identity, int dir_fd, pid_t pid, uint64_t started)
+{
+    size_t at = (size_t)pid % KNOWN_COMMANDS;
+
+    if (identity->known[at].pid == pid && identity->known[at].started == started)
+        return true;
+    if (!commands_has(identity->commands, facts_inner_pid(dir_fd), started))
+        return false;
+    identity->known[at].pid = pid;
+    identity->known[at].started = started;
+    return true;
+}
+
+static uint32_t see_ancestors(struct identity *identity, pid_t pid, int dir_fd)
 {
     AUTO_FD int child = dup(dir_fd);
-    struct facts facts;
+    struct process_facts facts;
 
-    if (child < 0 || !read_facts(child, &facts))
+    if (child < 0 || !facts_read(child, "stat", &facts))
         return CALLER_ANCESTOR_LOST;
-    while (facts.parent != identity->first) {
-        pid_t pid = facts.parent;
-        AUTO_FD int fd = pid > 0 ? open_process(pid) : -1;
+    for (;;) {
+        pid_t parent = facts.parent;
+        uint64_t started = facts.started;
+        AUTO_FD int fd = -1;
 
-        if (fd < 0 || !read_facts(fd, &facts))
+        if (parent == identity->first)
+            return is_command(identity, child, pid, started) ? 0 : CALLER_ANCESTOR_LOST;
+        fd = parent > 0 ? open_process(parent) : -1;
+        if (fd < 0 || !facts_read(fd, "stat", &facts))
             return CALLER_ANCESTOR_LOST;
         if (is_ours(identity, fd, &facts))
-            return 0;
+            return is_command(identity, child, pid, started) ? 0 : CALLER_ANCESTOR_LOST;
         if (identity->caller.ancestor_n == HANDOVER_ANCESTORS_MAX)
             return CALLER_ANCESTORS_CUT;
-        if (!see_ancestor(identity, child, pid, fd))
+        if (!see_ancestor(identity, child, parent, fd))
             return CALLER_ANCESTOR_LOST;
         (void)close(child);
         child = TAKE_FD(fd);
+        pid = parent;
     }
-    return 0;
 }
 
 /* ---- the caller ---- */
 
-void identity_init(struct identity *identity, pid_t first)
+void identity_init(struct identity *identity, pid_t first, const struct commands *commands)
 {
     identity->first = first;
+    identity->commands = commands;
     if (stat("/proc/self/exe", &identity->box) < 0)
         identity->box = (struct stat){.st_ino = 0};
 }
@@ -273,6 +265,6 @@ int identity_see(struct identity *identity, pid_t pid)
     if (dir_fd < 0 || see_program(identity, dir_fd, identity->texts[TEXT_EXE], &caller->exe) < 0)
         return -1;
     see_scripts(identity, dir_fd);
-    caller->flags |= see_ancestors(identity, dir_fd);
+    caller->flags |= see_ancestors(identity, pid, dir_fd);
     return 0;
 }

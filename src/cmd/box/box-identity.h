@@ -42,18 +42,53 @@ bool content_hash(struct contents *contents, int dir_fd, const char *name, const
 enum script { SCRIPT_NONE, SCRIPT_UNKNOWN, SCRIPT_CLAIMED };
 enum script script_claim(struct str exe_path, struct str cmdline, struct str *out);
 
+/* ---- box-facts.c: what /proc says of a process to everybody ---- */
+
+struct process_facts {
+    pid_t parent;
+    unsigned long flags; /* PF_* of the kernel */
+    uint64_t started;    /* in ticks since the machine was */
+};
+/* From its file "stat". */
+bool facts_read(int dir_fd, const char *name, struct process_facts *out);
+/* Its number in the innermost PID namespace; -1: not to be had. */
+pid_t facts_inner_pid(int dir_fd);
+
+/* Which processes are commands that box itself started. All others between PID 1 and nobody are
+ * there because whoever started them is gone. Shared by outer, who reads, and those inside who
+ * start commands; lost to whoever executes anything. */
+#define COMMANDS_MAX 1024 /* the last ones */
+struct commands {
+    _Atomic uint32_t n;
+    struct {
+        pid_t pid; /* inside */
+        uint64_t started;
+    } of[COMMANDS_MAX];
+};
+int commands_make(struct commands **out, struct err *err) MUST_CHECK;
+/* Inside: from now on these; and, by a process that is about to become a command: me. */
+void commands_use(struct commands *commands);
+void commands_note(void);
+bool commands_has(const struct commands *commands, pid_t inner, uint64_t started);
+
 /* ---- box-identity.c ---- */
 
+#define KNOWN_COMMANDS 16
 #define IDENTITY_TEXT_BYTES (HANDOVER_PATH_MAX + 16) /* " (deleted)", and one byte too many */
 
 struct identity {
     struct handover_caller caller; /* its paths are in the texts */
     char texts[HANDOVER_ANCESTORS_MAX + 2][IDENTITY_TEXT_BYTES];
     struct contents contents;
-    pid_t first;     /* PID 1 of the sandbox */
-    struct stat box; /* our own program, which others of ours run in there */
+    pid_t first; /* PID 1 of the sandbox */
+    const struct commands *commands;
+    struct {
+        pid_t pid;
+        uint64_t started;
+    } known[KNOWN_COMMANDS]; /* found among them before */
+    struct stat box;         /* our own program, which others of ours run in there */
 };
 
-void identity_init(struct identity *identity, pid_t first);
+void identity_init(struct identity *identity, pid_t first, const struct commands *commands);
 /* Fills the caller's programs and flags. -1: the process cannot be looked at. */
 int identity_see(struct identity *identity, pid_t pid);

@@ -2,6 +2,7 @@
 #include "cmd/box/box.h"
 
 #include "cmd/box/box-callers.h"
+#include "cmd/box/box-identity.h"
 #include "lib/base/clock.h"
 #include "lib/base/io.h"
 #include "lib/base/limits.h"
@@ -101,6 +102,7 @@ void be_inside(struct box *box)
     struct box_message failed = {.kind = BOX_FAILED};
     struct err err;
 
+    commands_use(box->commands);
     (void)close(BOX_FD_SUPERVISOR);
     (void)close(BOX_FD_LOCK);
     if (box->spawner_fd >= 0)
@@ -200,7 +202,8 @@ static int hear_connects(const struct outer *outer, struct err *err)
     if (outer->box->plan->egress_fd < 0)
         return 0;
     if (fd_receive(outer->box->sync_fd, &heard_fd, err) < 0 ||
-        callers_start(heard_fd, outer->box->plan->egress_fd, outer->pid, err) < 0)
+        callers_start(heard_fd, outer->box->plan->egress_fd, outer->pid, outer->box->commands,
+                      err) < 0)
         return err_in(err, "watching who connects");
     heard_fd = -1; /* the thread's */
     return 0;
@@ -452,6 +455,8 @@ static int build(struct outer *outer, struct err *err)
     /* Signals of the caller's terminal are the caller's to answer. */
     (void)setsid();
     if (root_open_sources(outer->box, true, err) < 0)
+        return -1;
+    if (outer->box->plan->egress_fd >= 0 && commands_make(&outer->box->commands, err) < 0)
         return -1;
     if ((outer->box->prepared ? enter_inside(outer, err) : clone_inside(outer, err)) < 0)
         return -1;

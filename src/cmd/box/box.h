@@ -66,8 +66,9 @@ struct box {
     struct ahead ahead; /* what of it was not entered yet */
     bool net_ahead;     /* it came with a network, with mounts */
     bool mounts_ahead;
-    const bool *covered; /* per path of the plan: ahead.ruleset_fd has its rule */
-    int spawner_fd;      /* a pidfd of the spawner that made us, or -1 */
+    const bool *covered;       /* per path of the plan: ahead.ruleset_fd has its rule */
+    int spawner_fd;            /* a pidfd of the spawner that made us, or -1 */
+    struct commands *commands; /* with a way out: box-identity.h; else NULL */
 };
 
 /* box-plan.c */

@@ -66,7 +66,7 @@ struct handover_program {
 #define CALLER_HAS_SCRIPT 1U     /* an interpreter; script is what its arguments claim it runs */
 #define CALLER_SCRIPT_UNKNOWN 2U /* an interpreter, and no such file: -c, a pipe, gone */
 #define CALLER_ANCESTORS_CUT 4U  /* there are more than fit */
-#define CALLER_ANCESTOR_LOST 8U  /* one ended or became another program while we looked */
+#define CALLER_ANCESTOR_LOST 8U  /* one ended, or became another program while we looked */
 #define CALLER_FLAGS 15U
 
 struct handover_caller {

@@ -260,6 +260,9 @@ static void watch_connects(scmp_filter_ctx filter)
               SCMP_A2(SCMP_CMP_MASKED_EQ, MSG_FASTOPEN, MSG_FASTOPEN), NULL);
     refuse_if(filter, EOPNOTSUPP, SCMP_SYS(sendmmsg),
               SCMP_A3(SCMP_CMP_MASKED_EQ, MSG_FASTOPEN, MSG_FASTOPEN), NULL);
+    /* A child that is its parent's sibling hides who made it. */
+    refuse_if(filter, EPERM, SCMP_SYS(clone),
+              SCMP_A0(SCMP_CMP_MASKED_EQ, CLONE_PARENT, CLONE_PARENT), NULL);
     refuse_if(filter, EPERM, SCMP_SYS(prctl), SCMP_A0(SCMP_CMP_MASKED_EQ, 0xffffffffU, PR_SET_MM),
               NULL);
     refuse_if(filter, EPERM, SCMP_SYS(seccomp),
