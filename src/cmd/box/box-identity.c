@@ -264,7 +264,8 @@ int identity_see(struct identity *identity, pid_t pid)
     *caller = (struct handover_caller){.pid = (uint32_t)pid};
     if (dir_fd < 0 || see_program(identity, dir_fd, identity->texts[TEXT_EXE], &caller->exe) < 0)
         return -1;
-    see_scripts(identity, dir_fd);
+    if (script_is_possible(caller->exe.path))
+        see_scripts(identity, dir_fd);
     caller->flags |= see_ancestors(identity, pid, dir_fd);
     return 0;
 }

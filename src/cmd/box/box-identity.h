@@ -40,6 +40,7 @@ bool content_hash(struct contents *contents, int dir_fd, const char *name, const
 /* What its arguments claim an interpreter runs, as a path inside: SCRIPT_NONE when the program is
  * no interpreter that we know, SCRIPT_UNKNOWN when it runs something that is no file. */
 enum script { SCRIPT_NONE, SCRIPT_UNKNOWN, SCRIPT_CLAIMED };
+bool script_is_possible(struct str exe_path); /* without looking at the arguments */
 enum script script_claim(struct str exe_path, struct str cmdline, struct str *out);
 
 /* ---- box-facts.c: what /proc says of a process to everybody ---- */

@@ -76,6 +76,11 @@ static const struct interpreter *interpreter_of(struct str exe_path)
     return NULL;
 }
 
+bool script_is_possible(struct str exe_path)
+{
+    return interpreter_of(exe_path) != NULL;
+}
+
 static bool is_among(struct str word, const char *const *words)
 {
     for (; *words; words++)
