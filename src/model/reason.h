@@ -70,7 +70,9 @@
       "the upstream could not be asked, or gave no good answer")                                   \
     X(KEEPER_UNAVAILABLE, "KEEPER_UNAVAILABLE",                                                    \
       "nobody can sign receipts at the moment, and nothing runs without one")                      \
-    X(RUN_ABANDONED, "RUN_ABANDONED", "Brig ended before the run did")                             \
+    X(NO_SPACE, "NO_SPACE", "a disk, a quota or a table of the kernel is full")                    \
+    X(DAEMON_STOPPING, "DAEMON_STOPPING", "the daemon is stopping and begins nothing")             \
+    X(RUN_ABANDONED, "RUN_ABANDONED", "whoever it ran for was gone before it ended")               \
     X(MOCK, "MOCK", "the mock provider runs nothing")
 
 enum reason {

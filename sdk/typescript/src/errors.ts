@@ -62,6 +62,8 @@ export class NotFoundError extends BrigError {}
 export class ConflictError extends BrigError {}
 /** 429: a share is used up, or too many wait. */
 export class LimitError extends BrigError {}
+/** 507: a disk or a quota of the daemon's machine, or of the sandbox, is full. */
+export class StorageError extends BrigError {}
 /** 504: it took too long. */
 export class TimeoutError extends BrigError {}
 /** 503: it cannot be done here now. */
@@ -80,6 +82,7 @@ const byCode: Record<string, typeof BrigError> = {
   not_found: NotFoundError,
   conflict: ConflictError,
   limit: LimitError,
+  storage: StorageError,
   timeout: TimeoutError,
   unavailable: UnavailableError,
   keeper: UnavailableError,
@@ -100,6 +103,7 @@ const codeOfStatus: Record<number, string> = {
   429: "limit",
   503: "unavailable",
   504: "timeout",
+  507: "storage",
 };
 
 function asRecord(value: unknown): Record<string, unknown> {

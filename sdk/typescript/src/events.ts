@@ -99,7 +99,7 @@ export function eventOf<Result>(wire: WireEvent): ExecEvent<Result> | undefined 
 /* An error inside a stream comes behind a 200. */
 function statusOf(wire: WireEvent): number {
   const code = (wire["error"] as { code?: string } | undefined)?.code;
-  return { invalid: 400, forbidden: 403, not_found: 404, conflict: 409, limit: 429, unavailable: 503, keeper: 503, timeout: 504, frozen: 403 }[code ?? ""] ?? 500;
+  return { invalid: 400, forbidden: 403, not_found: 404, conflict: 409, limit: 429, storage: 507, unavailable: 503, keeper: 503, timeout: 504, frozen: 403 }[code ?? ""] ?? 500;
 }
 
 export function parseEvent(text: string): WireEvent {

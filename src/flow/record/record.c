@@ -336,7 +336,7 @@ int record_close(struct record *record, struct run *run, struct err *err)
     int failed = append_one(record, &entry, err);
 
     /* The run has happened; its end must be told even on a full disk. */
-    if (failed < 0 && err->code == ERR_LIMIT && give_up_room(record))
+    if (failed < 0 && err->code == ERR_STORAGE && give_up_room(record))
         failed = append_one(record, &entry, err);
     return failed;
 }
@@ -370,7 +370,7 @@ int record_ended(struct record *record, const char *run_id, const struct outcome
 
     (void)turn_take(&record->queue, &turn, NULL);
     failed = append_end(record, &mem, run_id, outcome, err);
-    if (failed < 0 && err->code == ERR_LIMIT && give_up_room(record))
+    if (failed < 0 && err->code == ERR_STORAGE && give_up_room(record))
         failed = append_end(record, &mem, run_id, outcome, err);
     turn_end(&record->queue, &turn);
     /* Between looking and writing somebody else may have ended it: just as well. */

@@ -43,8 +43,8 @@ int err_set(struct err *err, enum err_code code, const char *fmt, ...)
     return -1;
 }
 
-/* What the kernel said decides the face a failure shows: a full disk is a limit, a missing
- * file is not found. Everything without a better name is ERR_OS. */
+/* What the kernel said decides the face a failure shows: a full disk is that, a missing file
+ * is not found. Everything without a better name is ERR_OS. */
 static enum err_code code_of_errno(int os)
 {
     switch (os) {
@@ -56,6 +56,7 @@ static enum err_code code_of_errno(int os)
         return ERR_FORBIDDEN;
     case ENOSPC:
     case EDQUOT:
+        return ERR_STORAGE;
     case EMFILE:
     case ENFILE:
     case EAGAIN:

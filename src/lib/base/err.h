@@ -12,6 +12,7 @@
     X(NOT_FOUND, "not_found", 404, 66)                                                             \
     X(CONFLICT, "conflict", 409, 75)                                                               \
     X(LIMIT, "limit", 429, 75)                                                                     \
+    X(STORAGE, "storage", 507, 75)                                                                 \
     X(TIMEOUT, "timeout", 504, 75)                                                                 \
     X(UNAVAILABLE, "unavailable", 503, 69)                                                         \
     X(KEEPER, "keeper", 503, 69)                                                                   \

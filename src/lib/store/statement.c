@@ -16,7 +16,7 @@ static const struct failure {
      "is not a database: it is damaged or something else; restore it from a backup"                      },
     {SQLITE_CORRUPT,    ERR_INTEGRITY,
      "is damaged; keep it for examination and restore it from a backup"                                  },
-    {SQLITE_FULL,       ERR_LIMIT,
+    {SQLITE_FULL,       ERR_STORAGE,
      "cannot grow: the disk (or the quota) is full; make room and try again"                             },
     {SQLITE_READONLY,   ERR_UNAVAILABLE,
      "cannot be written: check the owner and the mode of the file and of its folder"                     },

@@ -221,7 +221,8 @@ static const char *hash_of_call(struct call *call)
 /* Whether nothing can have happened: then the same key may be tried again. */
 static bool was_turned_away(const struct call *call)
 {
-    return call->failed && (call->status == 400 || call->status == 429 || call->status == 503);
+    return call->failed && (call->status == 400 || call->status == 429 || call->status == 503 ||
+                            call->status == 507);
 }
 
 /* A request that was made before is answered as it was then. */

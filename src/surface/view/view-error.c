@@ -16,6 +16,7 @@ static const char *error_type(enum err_code code)
         return "not_found";
     case ERR_CONFLICT:
     case ERR_LIMIT:
+    case ERR_STORAGE:
     case ERR_TIMEOUT:
     case ERR_UNAVAILABLE:
     case ERR_KEEPER:
@@ -33,6 +34,8 @@ enum reason view_reason(enum err_code code)
         return REASON_SYSTEM_FROZEN;
     if (code == ERR_KEEPER)
         return REASON_KEEPER_UNAVAILABLE;
+    if (code == ERR_STORAGE)
+        return REASON_NO_SPACE;
     return code == ERR_INVALID ? REASON_REQUEST_INVALID : REASON_NONE;
 }
 

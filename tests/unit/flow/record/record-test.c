@@ -730,7 +730,7 @@ TEST(on_a_full_disk_nothing_begins_and_what_runs_still_ends)
     CHECK_INT(record_intent(record, &run, &err), 0);
     fill_disk();
     CHECK_INT(record_intent(record, &next, &err), -1);
-    CHECK_INT(err.code, ERR_LIMIT);
+    CHECK_INT(err.code, ERR_STORAGE);
     CHECK(strstr(err.text, "is full; make room") != NULL);
     fixture_ended(&run, 0);
     CHECK_INT(record_close(record, &run, &err), 0);

@@ -416,7 +416,7 @@ TEST(a_full_disk_is_named_and_ends_when_there_is_room)
     while (write(fd, bytes, sizeof bytes) > 0)
         continue;
     CHECK_INT(add_note(store, "two", &err), -1);
-    CHECK_INT(err.code, ERR_LIMIT);
+    CHECK_INT(err.code, ERR_STORAGE);
     CHECK(strstr(err.text, "the disk (or the quota) is full; make room and try again") != NULL);
     CHECK_INT(ftruncate(fd, 0), 0);
     CHECK_INT(close(fd), 0);
