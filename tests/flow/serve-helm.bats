@@ -88,6 +88,35 @@ END
     client malformed
 }
 
+# raw TEXT: what a connection that says this gets.
+raw() {
+    printf '%b' "$1" | timeout 20 node -e '
+        const s = require("net").connect(Number(process.argv[1]), "127.0.0.1");
+        process.stdin.on("data", (d) => s.write(d));
+        s.on("data", (d) => process.stdout.write(d));
+        s.on("error", () => {});' "$PORT"
+}
+
+@test "what is too large, or cannot be read, is DENIED on its routes, and only there" {
+    serve
+    TOKEN=$(token)
+    head -c 5000000 /dev/zero | tr '\0' ' ' >large
+    for path in /v1/chat/completions /v1/tools/evaluate; do
+        http=$(curl -sS -D head -o body -w '%{http_code}' -H "Authorization: Bearer $TOKEN" -H 'Expect:' --data-binary @large "http://127.0.0.1:$PORT$path")
+        [ "$http" = 413 ]
+        grep -qi '^x-helm-status: DENIED' head
+        run raw "POST $path HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n"
+        says '400 Bad Request'
+        [[ "${output,,}" == *"x-helm-status: denied"* ]]
+    done
+    http=$(curl -sS -D head -o body -w '%{http_code}' -H "Authorization: Bearer $TOKEN" -H 'Expect:' --data-binary @large "http://127.0.0.1:$PORT/v1/runs")
+    [ "$http" = 413 ]
+    run ! grep -qi '^x-helm-status' head
+    run raw "POST /v1/runs HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n"
+    says '400 Bad Request'
+    [[ "${output,,}" != *"x-helm-status"* ]]
+}
+
 @test "the calls of the Mastra adapter; only the approved vector runs, once" {
     serve
     TOKEN=$(token)

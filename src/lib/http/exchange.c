@@ -375,7 +375,8 @@ void exchange_write_fault(struct http_exchange *x, enum http_fault fault)
     AUTO_BUF struct buf body = BUF(4 * KIB);
     struct buf *out = &x->conn->room->out;
     struct http_reply reply = {.status = http_fault_status(fault), .close = true};
-    struct http_header chosen[2] = {headers[0]};
+    struct http_header chosen[3] = {headers[0]};
+    const struct http_handler *handler = x->conn->server->handler;
     struct err err;
 
     reply.headers = chosen;
@@ -384,6 +385,10 @@ void exchange_write_fault(struct http_exchange *x, enum http_fault fault)
         chosen[reply.header_count++] = headers[1];
     if (fault == HTTP_FAULT_UPGRADE_VERSION)
         chosen[reply.header_count++] = headers[2];
+    else if (handler->fault_header != NULL && x->conn->room->head.path.n > 0 &&
+             handler->fault_header(x->conn->server->owner, &x->conn->room->head,
+                                   &chosen[reply.header_count]))
+        reply.header_count++;
     if (write_fault_body(x->conn->server, fault, &body, &err) < 0)
         buf_clear(&body);
     reply.framing = HTTP_LENGTH;

@@ -358,10 +358,11 @@ int http_request_read(struct http_scan *scan, struct str in, struct http_head *o
     struct str lines;
     enum http_fault fault;
 
+    if (length != 0)
+        forget(out); /* also when it is refused: what is there is of another one */
     if (length <= 0)
         return length;
     lines = (struct str){in.p, (size_t)length};
-    forget(out);
     fault = read_request_line(next_line(&lines), out);
     if (fault != HTTP_NO_FAULT)
         return refuse(scan, fault);

@@ -47,6 +47,8 @@ struct http_handler {
     /* The body of an answer the server gives itself (bad framing, ceilings). NULL: the JSON
      * envelope {"error":{"message","type","code","reason_code"}}. */
     int (*fault_body)(void *owner, enum http_fault fault, struct buf *out, struct err *err);
+    /* One more header of such an answer, by what could be read of the head; may be NULL. */
+    bool (*fault_header)(void *owner, const struct http_head *head, struct http_header *out);
 };
 
 /* What a server may choose; zero takes the number of http-limits.h. */

@@ -151,6 +151,7 @@ struct room *room_take(struct http_server *server)
     room->next = NULL;
     room->start = room->end = 0;
     room->head.header_count = 0;
+    room->head.path = (struct str){NULL, 0};
     return room;
 }
 

@@ -632,12 +632,33 @@ static void on_request(void *owner, struct http_exchange *x, const struct http_h
     begin_call(call_new(api, x, &caller), x, head, route, params);
 }
 
+/* What is malformed is refused like everything else that is. */
+static bool fault_header(void *owner, const struct http_head *head, struct http_header *out)
+{
+    struct str segments[HTTP_PATH_SEGMENTS_MAX], params[ROUTE_PARAMS_MAX] = {0};
+    char memory[HTTP_START_LINE_MAX];
+    enum http_fault fault = HTTP_NO_FAULT;
+    const struct route *route = NULL;
+    bool other = false;
+    int n =
+        head->path.n <= sizeof memory ? http_path_split(head->path, memory, segments, &fault) : -1;
+
+    (void)owner;
+    if (n >= 0)
+        route = route_find(head->method, segments, (size_t)n, params, &other);
+    if (!route || !route->refusal[0])
+        return false;
+    *out = (struct http_header){str_of(route->refusal[0]), str_of(route->refusal[1])};
+    return true;
+}
+
 static const struct http_handler handler = {
     .on_request = on_request,
     .on_body = on_body,
     .on_body_end = on_body_end,
     .on_writable = on_writable,
     .on_gone = on_gone,
+    .fault_header = fault_header,
 };
 
 /* ---- its life ---- */

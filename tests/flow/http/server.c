@@ -670,8 +670,8 @@ static void on_gone(void *owner, struct http_exchange *x, enum http_gone why)
     free(job);
 }
 
-static const struct http_handler handler = {on_request,  on_body, on_body_end,
-                                            on_writable, on_gone, NULL};
+static const struct http_handler handler = {on_request, on_body, on_body_end, on_writable,
+                                            on_gone,    NULL,    NULL};
 
 /* ---- the program ---- */
 
