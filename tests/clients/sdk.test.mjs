@@ -80,6 +80,15 @@ for (const [way, options] of Object.entries(ways)) {
       assert.equal(sandbox.info.state, "running");
       assert.deepEqual(sandbox.info.labels, ["team=a"]);
       assert.ok((await client.sandboxes.list()).some((each) => each.sandbox_id === sandbox.id));
+      const second = await client.sandboxes.create();
+      const page = await client.sandboxes.page({ limit: 1 });
+      assert.equal(page.sandboxes.length, 1);
+      assert.equal(page.next, page.sandboxes[0].sandbox_id);
+      const paged = [];
+      for await (const one of client.sandboxes.all({ limit: 1 })) paged.push(one.sandbox_id);
+      assert.deepEqual(paged, [...paged].sort());
+      assert.ok(paged.includes(sandbox.id) && paged.includes(second.id));
+      await second.destroy();
       assert.equal((await client.sandboxes.get(name)).id, sandbox.id);
       assert.equal((await sandbox.pause()).action, "pause");
       assert.equal((await sandbox.show()).state, "paused");

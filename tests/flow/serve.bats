@@ -86,6 +86,46 @@ teardown() {
     json_is .open_runs 0
 }
 
+# ---- lists ----
+
+@test "sandboxes are listed by id, page by page" {
+    serve
+    TOKEN=$(token)
+    for name in one two three; do
+        post /v1/sandboxes "{\"name\":\"$name\"}"
+        [ "$http" = 201 ]
+    done
+    api '/v1/sandboxes?limit=2'
+    json_is '.sandboxes | length' 2
+    first=$(jq -r '.sandboxes[].sandbox_id' <<<"$output")
+    next=$(jq -r .next <<<"$output")
+    [ "$next" = "$(tail -n 1 <<<"$first")" ]
+    api "/v1/sandboxes?limit=2&after=$next"
+    json_is '.sandboxes | length' 1
+    json_is .next null
+    all=$(printf '%s\n' "$first" "$(jq -r '.sandboxes[0].sandbox_id' <<<"$output")")
+    [ "$all" = "$(sort <<<"$all")" ]
+    [ "$(brig sandbox list --json | jq -r '.sandboxes[].sandbox_id')" = "$all" ]
+    [ "$(BRIG_SOCKET=off brig sandbox list --json | jq -r '.sandboxes[].sandbox_id')" = "$all" ]
+    api '/v1/sandboxes?limit=1001'
+    refused 400 invalid
+}
+
+@test "the command line asks for every page" {
+    need node
+    node -e '
+        const page = (id, next) => JSON.stringify({ sandboxes: [{ sandbox_id: id, name: id, state: "running", labels: [] }], ...(next && { next }) });
+        require("http").createServer((request, answer) => {
+            answer.setHeader("content-type", "application/json");
+            answer.end({ "/v1/sandboxes": page("a", "a"), "/v1/sandboxes?after=a": page("b", "b"), "/v1/sandboxes?after=b": page("c", process.argv[2]) }[request.url]);
+        }).listen(process.argv[1])' "$WORK/pages.sock" "" </dev/null 3>&- &
+    pages=$!
+    eventually 10 test -S "$WORK/pages.sock"
+    run -0 env BRIG_SOCKET="$WORK/pages.sock" "$BRIG" sandbox list --json
+    kill "$pages"
+    json_is '[.sandboxes[].sandbox_id] | join(" ")' 'a b c'
+}
+
 # ---- who gets in ----
 
 @test "nothing but the health check answers without a token" {

@@ -18,6 +18,18 @@ import type {
 import { Snapshots } from "./snapshots.js";
 import { Wire, type BrigOptions, type CallOptions, type CreateOptions } from "./wire.js";
 
+export interface SandboxQuery {
+  /** At most so many on a page; 1000 by default, and at most. */
+  limit?: number;
+  /** Only those behind this id. */
+  after?: string;
+}
+
+export interface SandboxPage {
+  sandboxes: SandboxInfo[];
+  next?: string;
+}
+
 export class Sandboxes {
   constructor(private readonly wire: Wire) {}
 
@@ -31,9 +43,26 @@ export class Sandboxes {
     return new Sandbox(this.wire, info.sandbox_id, info);
   }
 
-  /** All of them, at most 1000. */
+  /** All of them, by id. */
   async list(options: CallOptions = {}): Promise<SandboxInfo[]> {
-    return (await this.wire.json<{ sandboxes: SandboxInfo[] }>("GET", ["v1", "sandboxes"], options)).sandboxes;
+    const all: SandboxInfo[] = [];
+    for await (const one of this.all({}, options)) all.push(one);
+    return all;
+  }
+
+  /** All of them, by id, page by page. */
+  async *all(query: SandboxQuery = {}, options: CallOptions = {}): AsyncGenerator<SandboxInfo> {
+    let after = query.after;
+    do {
+      const page = await this.page({ ...query, ...(after === undefined ? {} : { after }) }, options);
+      yield* page.sandboxes;
+      after = page.next;
+    } while (after !== undefined);
+  }
+
+  /** One page of them; next is there when there are more: the `after` of the next page. */
+  page(query: SandboxQuery = {}, options: CallOptions = {}): Promise<SandboxPage> {
+    return this.wire.json("GET", ["v1", "sandboxes"], { ...options, query: { ...query } });
   }
 
   /** By id or name; a NotFoundError when there is none. */

@@ -125,6 +125,7 @@ int execute_kept_state(struct execute *execute, const char *id, struct kept_stat
                        struct err *err) MUST_CHECK;
 /* Whether there is one with this id, whatever it is called. */
 bool execute_kept_has(struct execute *execute, const char *id);
+/* In the order of their ids; not 0 from on_sandbox ends it and is what is returned. */
 int execute_kept_each(struct execute *execute,
                       int (*on_sandbox)(void *context, const char *id, struct err *err),
                       void *context, struct err *err) MUST_CHECK;

@@ -315,26 +315,32 @@ bool execute_kept_has(struct execute *execute, const char *id)
     return kept_open(execute, id, run_dir, &ignored) == 0;
 }
 
+static int by_name(const struct dirent **a, const struct dirent **b)
+{
+    return strcmp((*a)->d_name, (*b)->d_name);
+}
+
 int execute_kept_each(struct execute *execute,
                       int (*on_sandbox)(void *context, const char *id, struct err *err),
                       void *context, struct err *err)
 {
     char boxes[RUN_DIR_BYTES];
-    DIR *dir;
-    const struct dirent *entry;
+    struct dirent **entries = NULL;
     int failed = 0;
+    int n;
 
     (void)snprintf(boxes, sizeof boxes, "%.2000s/boxes", execute->state_dir);
-    dir = opendir(boxes);
-    if (!dir)
+    n = scandir(boxes, &entries, NULL, by_name);
+    if (n < 0)
         return errno == ENOENT ? 0 : err_os(err, "opening %s", boxes);
-    while (!failed && (entry = readdir(dir)) != NULL) {
+    for (int i = 0; i < n; i++) {
         char run_dir[RUN_DIR_BYTES];
         struct err ignored; /* a lock file, or a sandbox that has ended just now */
 
-        if (kept_open(execute, entry->d_name, run_dir, &ignored) == 0)
-            failed = on_sandbox(context, entry->d_name, err);
+        if (!failed && kept_open(execute, entries[i]->d_name, run_dir, &ignored) == 0)
+            failed = on_sandbox(context, entries[i]->d_name, err);
+        free(entries[i]);
     }
-    (void)closedir(dir);
+    free(entries);
     return failed;
 }

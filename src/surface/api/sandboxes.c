@@ -150,12 +150,32 @@ int sandbox_json(struct call *call, struct execute *execute, const char *id, str
     return 0;
 }
 
+struct list_query {
+    uint64_t limit;
+    const char *after;
+};
+
+/* clang-format off */
+static const struct field list_query_fields[] = {
+    {"limit", FIELD_COUNT, offsetof(struct list_query, limit), .min = 1, .max = LIST_MAX},
+    {"after", FIELD_TEXT, offsetof(struct list_query, after), .max = ID_BYTES,
+     .help = "Only those behind this id: the next page, when the one before said next."},
+    {0},
+};
+/* clang-format on */
+
+/* A page, by id. */
 struct listing {
     struct call *call;
     struct execute *execute;
+    const char *after;
+    size_t limit;
     struct json *list;
+    const char *last;
+    bool has_more;
 };
 
+/* 1: the page is full. */
 static int on_sandbox(void *context, const char *id, struct err *err)
 {
     struct listing *listing = context;
@@ -163,21 +183,30 @@ static int on_sandbox(void *context, const char *id, struct err *err)
     struct err gone; /* it may end while we look */
 
     (void)err;
-    if (listing->list->n < LIST_MAX &&
-        sandbox_json(listing->call, listing->execute, id, &one, &gone) == 0)
-        json_push(listing->list, one);
+    if (listing->after && strcmp(id, listing->after) <= 0)
+        return 0;
+    listing->has_more = listing->list->n >= listing->limit;
+    if (listing->has_more)
+        return 1;
+    if (sandbox_json(listing->call, listing->execute, id, &one, &gone) < 0)
+        return 0;
+    json_push(listing->list, one);
+    listing->last = arena_text(&listing->call->mem, str_of(id));
     return 0;
 }
 
 static int list(struct call *call, const void *body, const void *query, struct err *err)
 {
+    const struct list_query *wanted = query;
     struct json *answer = json_object(&call->mem);
-    struct listing listing = {.call = call, .list = json_array(&call->mem)};
+    struct listing listing = {.call = call,
+                              .after = wanted->after,
+                              .limit = wanted->limit ? wanted->limit : LIST_MAX,
+                              .list = json_array(&call->mem)};
     struct lent lent;
     int failed;
 
     (void)body;
-    (void)query;
     if (call_govern(call, &lent, err) < 0)
         return -1;
     listing.execute = govern_execute(lent.govern);
@@ -185,6 +214,8 @@ static int list(struct call *call, const void *body, const void *query, struct e
              execute_kept_each(listing.execute, on_sandbox, &listing, err) < 0;
     call_release(call, &lent);
     json_put(answer, "sandboxes", listing.list);
+    if (listing.has_more)
+        json_put_text(&call->mem, answer, "next", listing.last);
     return failed ? -1 : call_answer(call, 200, answer, err);
 }
 
@@ -348,9 +379,11 @@ const struct route routes_sandboxes[] = {
      .path = "/v1/sandboxes",
      .kind = ROUTE_LOOK,
      .scope = SCOPE_READ,
+     .query = list_query_fields,
+     .query_size = sizeof(struct list_query),
      .name = "listSandboxes",
-     .summary = "The sandboxes there are.",
-     .answer = "All of them, at most 1000.",
+     .summary = "The sandboxes there are, by id.",
+     .answer = "At most limit of them (1000); with next, the id to ask for more behind, when there are more.",
      .handle = list},
     {.method = HTTP_POST,
      .path = "/v1/sandboxes",

@@ -10,8 +10,6 @@
 #include "model/run.h"
 #include "surface/cli/sandbox.h"
 
-#define LIST_MAX 1000 /* what a daemon answers at once */
-
 static void print_line(struct invocation *inv, const struct json *doc)
 {
     (void)fprintf(inv->out, "%s  %-8s %-16s expires %s, %llu processes\n",
@@ -36,17 +34,18 @@ static bool is_wanted(struct invocation *inv, const struct json *doc)
     return sandbox_has_labels(&wanted, &(struct words){labels, n});
 }
 
-int remote_sandbox_list(struct invocation *inv, struct remote *remote)
+/* One page; *next is where the one behind it begins, or NULL. */
+static int list_page(struct invocation *inv, struct remote *remote, struct json *shown,
+                     const char **next, struct err *err)
 {
-    struct json *result = json_object(&inv->mem), *shown = json_array(&inv->mem);
+    const char *after = *next, *target = "/v1/sandboxes";
     const struct json *doc = NULL, *list;
-    struct err err;
 
-    if (remote_ask(inv, remote, HTTP_GET, "/v1/sandboxes", NULL, &doc, &err) < 0)
-        return remote_failed(inv, remote, &err);
+    if (after)
+        target = arena_printf(&inv->mem, "/v1/sandboxes?after=%s", remote_escape(inv, after));
+    if (remote_ask(inv, remote, HTTP_GET, target, NULL, &doc, err) < 0)
+        return -1;
     list = json_get(doc, "sandboxes");
-    if (list && list->n >= LIST_MAX && !remote->chosen)
-        return REMOTE_NOT_DONE; /* there may be more of them */
     for (const struct json *item = list ? list->first : NULL; item; item = item->next) {
         if (!is_wanted(inv, item))
             continue;
@@ -54,6 +53,22 @@ int remote_sandbox_list(struct invocation *inv, struct remote *remote)
         if (!inv->json)
             print_line(inv, item);
     }
+    *next = json_get(doc, "next") ? doc_text(&inv->mem, doc, "next") : NULL;
+    if (*next && after && strcmp(*next, after) <= 0)
+        return err_set(err, ERR_INTEGRITY, "the daemon lists the same sandboxes again");
+    return 0;
+}
+
+int remote_sandbox_list(struct invocation *inv, struct remote *remote)
+{
+    struct json *result = json_object(&inv->mem), *shown = json_array(&inv->mem);
+    const char *next = NULL;
+    struct err err;
+
+    do
+        if (list_page(inv, remote, shown, &next, &err) < 0)
+            return remote_failed(inv, remote, &err);
+    while (next);
     if (!inv->json && shown->n == 0)
         (void)fprintf(inv->err, "%s: no sandboxes\n", inv->program);
     json_put(result, "sandboxes", shown);

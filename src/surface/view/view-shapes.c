@@ -144,6 +144,7 @@ static const struct shape_member sandbox_made[] = {
 
 static const struct shape_member sandboxes[] = {
     {LIST("sandboxes", SANDBOX)},
+    {TEXT("next"), .optional = true},
     {0},
 };
 
