@@ -270,7 +270,10 @@ void govern_compare(struct govern *govern, struct run *run)
 
     run_enter(run, STAGE_PARK);
     if (execute_park(govern->execute, run, &err) < 0)
-        refuse_by(run, err.code == ERR_CONFLICT ? REASON_CANCELLED : REASON_SANDBOX_FAILED, &err);
+        refuse_by(run,
+                  err.code == ERR_CONFLICT ? execute_cancel_reason(govern->execute)
+                                           : REASON_SANDBOX_FAILED,
+                  &err);
     else if (equip_compare(govern->equip, run, &err) < 0)
         refuse_by(run, REASON_PREFLIGHT_ISOLATION, &err);
     refuse_if_gone(govern, run);
@@ -373,7 +376,8 @@ static bool begin_another(struct govern *govern, const struct request *request,
     struct err err;
 
     memcpy(id, run->sandbox_id, sizeof id);
-    if (run->verdict.reason == REASON_CANCELLED || !execute_untake(govern->execute, run))
+    if (run->verdict.reason == REASON_CANCELLED || run->verdict.reason == REASON_RUN_ABANDONED ||
+        !execute_untake(govern->execute, run))
         return false;
     run->verdict = *allowed;
     run->checks.n = 0;
@@ -689,7 +693,7 @@ int govern_files(struct govern *govern, const struct request *request,
     if (files_open(govern->execute, run, &work->progress, &files, &failure) < 0)
         reason = REASON_FILE_FAILED;
     else if (work->run(work->context, files, &failure) < 0)
-        reason = files_cancelled(files) ? REASON_CANCELLED : REASON_FILE_FAILED;
+        reason = files_cancelled(files) ? files_cancel_reason(files) : REASON_FILE_FAILED;
     files_free(files);
     return conclude_files(govern, run, began_us, reason, &failure, err);
 }

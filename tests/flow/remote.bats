@@ -234,6 +234,28 @@ END
     asked runSocket execSocket execSocket execSocket
 }
 
+last_reason_is() {
+    "$BRIG" sandbox list >/dev/null 2>&1 # who comes next looks for what was left behind
+    [ "$("$BRIG" receipts export 2>/dev/null | tail -n 1 | jq -r .reason_code)" = "$1" ]
+}
+
+@test "a command line that is killed leaves the same reason, with a daemon and without" {
+    serve
+    for how in daemon off; do
+        export BRIG_SOCKET=$([ $how = off ] && echo off || echo)
+        "$BRIG" sandbox exec --quiet -- sh -c 'echo ready; sleep 300' >out.$how </dev/null 2>/dev/null 3>&- &
+        pid=$!
+        eventually 10 grep -qs ready out.$how
+        kill -KILL $pid
+        wait $pid || true
+        eventually 20 last_reason_is RUN_ABANDONED
+    done
+    unset BRIG_SOCKET
+    # Somebody was there to see how it ended.
+    [ "$("$BRIG" receipts export 2>/dev/null | jq -r 'select(.reason_code == "RUN_ABANDONED") | .outcome.signal != null' | paste -sd ' ')" = "true false" ]
+    [ "$("$BRIG" receipts export 2>/dev/null | jq -r 'select(.reason_code == "CANCELLED") | .kind')" = "" ]
+}
+
 @test "a terminal is one, as large as ours" {
     serve
     need script

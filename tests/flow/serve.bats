@@ -305,7 +305,7 @@ teardown() {
     kill -KILL "$client"
     wait "$client" || true
     eventually 10 sh -c "[ \"\$('$BRIG' sandbox show left | jq .processes)\" = 1 ]"
-    eventually 10 sh -c "'$BRIG' receipts list --limit 1 | grep -q CANCELLED"
+    eventually 10 sh -c "'$BRIG' receipts list --limit 1 | grep -q RUN_ABANDONED"
 }
 
 @test "a denial is 403 with the reason and its receipt" {

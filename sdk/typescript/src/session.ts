@@ -135,6 +135,7 @@ export class Session extends Execution {
         queue.push(() => {
           throw options.signal?.reason;
         });
+        socket.send(JSON.stringify({ type: "cancel" })); // said, not only left: the receipt knows the difference
         socket.close();
       },
       { once: true },

@@ -48,6 +48,7 @@ void execute_use(struct execute *execute, struct spawner *spawner); /* borrowed;
 void execute_obey(struct execute *execute, int fd);
 enum order_kind {
     ORDER_CANCEL, /* what this signal to Brig would do; value 0: SIGTERM */
+    ORDER_LEFT,   /* the same, but nobody said so: whoever it runs for is gone */
     ORDER_SIGNAL, /* value, for the command */
     ORDER_RESIZE, /* value: rows << 16 | columns */
 };
@@ -69,6 +70,8 @@ int execute_offer(struct execute *execute, struct run *run, struct err *err) MUS
  * answer is only that none was taken. */
 bool execute_take(struct execute *execute, struct run *run);
 bool execute_has_taken(const struct execute *execute);
+/* Of a sandbox that was cancelled while it was built: by whom. */
+enum reason execute_cancel_reason(const struct execute *execute);
 /* Since it was opened, one was taken, or there was a pool to take from and nothing in it. */
 bool execute_wants_refill(const struct execute *execute);
 /* Ends the one that was taken: it is not what it should be. False: we are to end, too. */
@@ -255,6 +258,7 @@ int files_open(struct execute *execute, struct run *run, const struct files_prog
 void files_free(struct files *files);
 AUTO_TYPE(files)
 bool files_cancelled(const struct files *files);
+enum reason files_cancel_reason(const struct files *files);
 
 /* A file that is no folder is listed alone. */
 int files_list(struct files *files, struct arena *mem, const char *path, struct file_listing *out,

@@ -59,6 +59,15 @@ bool files_cancelled(const struct files *files)
     return files->cancelled;
 }
 
+/* It was seen to be there, and not read. */
+enum reason files_cancel_reason(const struct files *files)
+{
+    struct signalfd_siginfo order = {.ssi_signo = SIGTERM};
+
+    (void)!read(files->signals_fd, &order, sizeof order);
+    return order_reason(&order);
+}
+
 void files_tell(struct files *files)
 {
     if (files->progress.on_moved)

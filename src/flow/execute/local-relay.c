@@ -268,6 +268,7 @@ static bool on_signal(struct relay *relay)
         return true;
     }
     relay->local->cancelled_by = (int)info.ssi_signo;
+    relay->local->cancel_reason = order_reason(&info);
     relay->cancel_us = clock_us();
     ask_to_end(relay, (int)info.ssi_signo, CANCEL_GRACE_US);
     return true;
@@ -535,7 +536,7 @@ static void finish_reason(struct relay *relay)
         outcome->peak_memory_bytes = end->peak_memory_bytes;
     outcome->oom_killed = limit == REASON_LIMIT_MEMORY;
     if (outcome->reason == REASON_NONE && relay->local->cancelled_by)
-        outcome->reason = REASON_CANCELLED;
+        outcome->reason = relay->local->cancel_reason;
     if (outcome->reason == REASON_NONE)
         outcome->reason = limit;
     /* The limit of a single file is the one for all of them. */

@@ -200,12 +200,18 @@ bool execute_has_taken(const struct execute *execute)
     return execute->local && execute->local->taken;
 }
 
+enum reason execute_cancel_reason(const struct execute *execute)
+{
+    return execute->local && execute->local->cancelled_by ? execute->local->cancel_reason
+                                                          : REASON_CANCELLED;
+}
+
 bool execute_untake(struct execute *execute, struct run *run)
 {
     bool cancelled = execute->local->cancelled_by != 0;
 
     if (cancelled)
-        run->outcome.reason = REASON_CANCELLED;
+        run->outcome.reason = execute->local->cancel_reason;
     else
         run_lock_keep(execute, run, execute->local);
     local_free(TAKE(execute->local));
@@ -294,6 +300,7 @@ int box_wait(struct local *local, uint64_t deadline_us, struct box_message *out,
         if (polled[2].revents && read(local->signals_fd, &info, sizeof info) > 0) {
             if (info.ssi_signo != SIGWINCH) {
                 local->cancelled_by = (int)info.ssi_signo;
+                local->cancel_reason = order_reason(&info);
                 return err_set(err, ERR_CONFLICT, "cancelled while the sandbox was built");
             }
             local->size = info; /* there is no terminal yet */
@@ -439,7 +446,7 @@ static void drop(struct execute *execute, struct run *run)
     if (execute->local && execute->local->joined)
         execute_turn_end(execute);
     if (execute->local && execute->local->cancelled_by)
-        run->outcome.reason = REASON_CANCELLED;
+        run->outcome.reason = execute->local->cancel_reason;
     close_sources(run);
     if (execute->local)
         local_end(execute->local);

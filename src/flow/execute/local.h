@@ -45,6 +45,7 @@ struct local {
     int signals_fd;
     struct signalfd_siginfo size; /* of its terminal, asked for before there was one */
     int cancelled_by;             /* the signal, or 0 */
+    enum reason cancel_reason;    /* of it */
     bool gone;                    /* box said that nothing is left */
     struct box_message end;       /* what it said */
     struct cgroup_limits held;    /* what its groups hold; all zero when PID 1 is not in them */

@@ -7,6 +7,7 @@
  * half of another. What vanishes meanwhile was not there. */
 
 #include "flow/execute/mirror.h"
+#include "flow/execute/orders.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -285,10 +286,11 @@ int mirror_fill(struct run *run, struct local *local, struct err *err)
     tree_done(&base.tree);
     buf_done(&fill.unsteady);
     if (failed && fill.files.cancelled) {
-        struct signalfd_siginfo info;
+        struct signalfd_siginfo info = {.ssi_signo = SIGTERM};
 
-        local->cancelled_by =
-            read(local->signals_fd, &info, sizeof info) > 0 ? (int)info.ssi_signo : SIGTERM;
+        (void)!read(local->signals_fd, &info, sizeof info); /* somebody else may have read it */
+        local->cancelled_by = (int)info.ssi_signo;
+        local->cancel_reason = order_reason(&info);
     }
     return failed ? err_in(err, "copying the workspace") : 0;
 }

@@ -34,6 +34,8 @@ int order_give(int fd, enum order_kind kind, unsigned value, struct err *err)
         order.ssi_signo = SIGWINCH;
         order.ssi_code = ORDER_HAS_SIZE;
         order.ssi_int = (int32_t)value;
+    } else if (kind == ORDER_LEFT) {
+        order.ssi_code = ORDER_NOBODY_LEFT;
     }
     /* One that cannot be taken now is one of many: a pipe holds hundreds of them. */
     if (write(fd, &order, sizeof order) != (ssize_t)sizeof order)
@@ -97,6 +99,11 @@ void orders_release(const struct execute *execute, const sigset_t *before, int f
     if (fd >= 0)
         (void)close(fd);
     (void)sigprocmask(SIG_SETMASK, before, NULL);
+}
+
+enum reason order_reason(const struct signalfd_siginfo *order)
+{
+    return order->ssi_code == ORDER_NOBODY_LEFT ? REASON_RUN_ABANDONED : REASON_CANCELLED;
 }
 
 bool order_size(const struct signalfd_siginfo *order, struct winsize *out)
