@@ -15,6 +15,7 @@ setup() {
 
 teardown() {
     local status=0
+    [ -z "$DAEMON" ] || kill -TERM "$DAEMON" 2>/dev/null || true # the second time it waits for nobody
     serve_end || status=$?
     destroy_all
     return $status
@@ -72,4 +73,91 @@ receipts_of() {
     [ "$twice" -eq 0 ]
     [ "$(receipts_of '.intent_id != null')" = "$intents 0" ]
     run -0 brig receipts verify
+}
+
+# metric_is_least NAME N: by the daemon's own word.
+metric_is_least() {
+    local n
+    n=$(curl -sS -H "Authorization: Bearer $TOKEN" "http://127.0.0.1:$PORT/metrics" | awk -v name="$1" '$1 == name { print $2 }')
+    [ "${n:-0}" -ge "$2" ]
+}
+
+# hold N: so many commands that last longer than the test; all of them run.
+hold() {
+    local i
+    holders=()
+    for ((i = 0; i < $1; i++)); do
+        curl -sS --max-time 900 -H "Authorization: Bearer $TOKEN" -d '{"command":["sleep","800"],"sandbox":{"limits":{"wall_ms":900000}}}' \
+            "http://127.0.0.1:$PORT/v1/runs" >/dev/null 2>&1 3>&- &
+        holders+=($!)
+    done
+    eventually 30 metric_is_least brig_runs "$1"
+}
+
+@test "a request that waits has its connection and nothing else: each of a thousand is served" {
+    # Three descriptors each would be half as many again as there are.
+    ulimit -n 2100
+    serve --runs 4
+    TOKEN=$(token --rate 100000 --at-once 10000)
+    run -0 load_with once 1000
+    json_is .done 1000
+    json_is .wrong 0
+    json_is .lost 0
+    json_is '.refused | length' 0
+    [ "$(receipts_of '.kind == "outcome"')" = "1000 0" ]
+    serve_end
+    run -0 brig receipts verify
+}
+
+@test "stopped, it refuses what waits at once, and told twice it waits for nobody" {
+    serve --runs 2 --grace 10m
+    TOKEN=$(token --rate 100000 --at-once 10000 --scope run --scope read --scope metrics)
+    hold 2
+    load_with once 300 >load 3>&- &
+    crowd=$!
+    (
+        post /v1/runs '{"command":["true"]}' -H 'Idempotency-Key: again'
+        printf '%s %s\n' "$http" "$output" >keyed
+    ) &
+    keyed=$!
+    eventually 60 metric_is_least brig_runs_waiting 301
+    kill -TERM "$DAEMON"
+    wait "$keyed"
+    wait "$crowd"
+    [ "$(cut -c 1-3 keyed)" = 503 ]
+    output=$(sed 's/^503 //' keyed)
+    json_is .error.code unavailable
+    json_is .error.reason_code DAEMON_STOPPING
+    output=$(cat load)
+    json_is .refused.unavailable 300
+    json_is .lost 0
+    kill -0 "$DAEMON" # what runs has its grace
+    kill -TERM "$DAEMON"
+    eventually 30 gone "$DAEMON"
+    serve_end
+    wait "${holders[@]}" || true
+    eventually 20 no_sandbox_left
+    serve # which records what was left open, if anything was
+    [ "$(receipts_of '.kind == "intent"')" = "2 0" ]
+    [ "$(receipts_of '.intent_id != null')" = "2 0" ]
+    post /v1/runs '{"command":["true"]}' -H 'Idempotency-Key: again'
+    [ "$http" = 200 ]
+    serve_end
+    run -0 brig receipts verify --json
+    json_is .open_runs 0
+}
+
+@test "a command line that waited for a daemon that stops does the work itself" {
+    serve --runs 1 --grace 10m
+    TOKEN=$(token --scope run --scope metrics)
+    hold 1
+    echo given | "$BRIG" sandbox exec -- cat >out 2>err &
+    line=$!
+    eventually 20 metric_is_least brig_runs_waiting 1
+    kill -TERM "$DAEMON"
+    wait "$line"
+    [ "$(cat out)" = given ]
+    kill -TERM "$DAEMON"
+    serve_end
+    wait "${holders[@]}" || true
 }

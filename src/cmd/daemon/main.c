@@ -476,6 +476,16 @@ static int serve(struct daemon *daemon, const struct options *options, struct er
     return 0;
 }
 
+/* What is held belongs to threads that go with us; sandboxes end when we do. */
+static void leave_behind(size_t n)
+{
+    (void)fprintf(stderr,
+                  "{\"level\":\"warn\",\"event\":\"stop\",\"message\":\"ended without waiting "
+                  "for requests under way\",\"requests\":%zu}\n",
+                  n);
+    _exit(0);
+}
+
 static void close_handle(uv_handle_t *handle, void *context)
 {
     (void)context;
@@ -502,6 +512,8 @@ int main(int argc, char **argv)
     (void)uv_loop_init(&daemon.loop);
     if (serve(&daemon, &options, &err) < 0)
         status = fail(&err);
+    if (daemon.api && api_left_behind(daemon.api) > 0)
+        leave_behind(api_left_behind(daemon.api));
     api_free(daemon.api);
     helm_free(daemon.helm);
     http_tls_free(daemon.tls);

@@ -51,6 +51,8 @@
 #define API_STACK_BYTES (1 * MIB)       /* of each of their threads; only what is touched counts */
 #define API_CALL_MEMORY_MAX (256 * MIB) /* one request: body, run, answer */
 #define API_ANSWER_MAX (64 * MIB)
+#define API_END_MS 10000  /* for handlers to end, once they are told to by a stop */
+#define API_HURRY_MS 1000 /* the same when it is told a second time */
 
 /* Telemetry on its way out: of each of the three signals. */
 #define OTLP_ITEM_MAX (160 * KIB) /* one message, which a socket takes whole */

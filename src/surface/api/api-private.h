@@ -36,12 +36,14 @@ struct api {
     struct counts *counts;
     struct telemetry *telemetry; /* NULL: it is told to nobody */
     struct uv_timer_s *tick;
+    struct uv_timer_s *last_moment; /* of a stop */
     struct reaper *reaper;
     struct doors *doors;
     void (*on_stopped)(void *context);
     void *stop_context;
     bool is_stopping;
-    bool is_deaf; /* the server has stopped; handlers may still be under way */
+    bool has_given_up; /* waiting for handlers */
+    bool is_deaf;      /* the server has stopped; handlers may still be under way */
 };
 
 struct uv_loop_s *api_loop(struct api *api);

@@ -53,7 +53,8 @@ static struct call *call_new(struct api *api, struct http_exchange *x, const str
     call->mem = ARENA(API_CALL_MEMORY_MAX);
     call->exchange = http_exchange_id(x);
     call->caller = *caller;
-    call->orders[0] = call->orders[1] = call->body_fd = call->file_fd = -1;
+    call->body_fd = call->file_fd = -1;
+    call_orders_init(call);
     call->answer = BUF(API_ANSWER_MAX);
     call->incoming = BUF(API_BODY_MAX);
     call->began_us = clock_us();
@@ -98,8 +99,7 @@ void call_drop(struct call *call)
     if (call->next)
         call->next->at = call->at;
     call->api->call_n--;
-    close_fd(&call->orders[0]);
-    close_fd(&call->orders[1]);
+    call_orders_done(call);
     close_fd(&call->body_fd);
     close_fd(&call->file_fd);
     stream_free(call->stream);
@@ -274,7 +274,8 @@ static void run_job(struct job *job)
     struct call *call = (struct call *)job;
     struct err err;
 
-    if (call->route->body == BODY_FILE && body_to_file(call, &err) < 0)
+    if (call_begin(call, &err) < 0 || (call->inflow && inflow_begin(call, &err) < 0) ||
+        (call->route->body == BODY_FILE && body_to_file(call, &err) < 0))
         call_fail(call, &err);
     else if (call->key && call->route->creates)
         handle_once(call);
@@ -284,21 +285,28 @@ static void run_job(struct job *job)
     posts_add(call->api->posts, call->exchange, call_finish, call);
 }
 
-static int open_orders(struct call *call, struct err *err)
+/* Nothing of it has happened; whoever asked may ask another daemon. */
+static void drop_job(struct job *job)
 {
-    if (pipe2(call->orders, O_CLOEXEC | O_NONBLOCK) < 0)
-        return err_os(err, "making a pipe");
-    return 0;
+    struct call *call = (struct call *)job;
+    struct err err;
+
+    (void)err_set(&err, ERR_UNAVAILABLE, "the daemon is stopping; nothing was begun");
+    call->reason = REASON_DAEMON_STOPPING;
+    call_fail(call, &err);
+    call_finish(http_exchange_find(call->api->server, call->exchange), call);
 }
 
 int call_start(struct call *call, struct err *err)
 {
     struct api *api = call->api;
 
-    call->job = (struct job){.run = run_job, .owner = call->tenant};
-    if (open_orders(call, err) < 0 ||
-        jobs_take(call->route->kind == ROUTE_LOOK ? api->look : api->runs, &call->job, err) < 0)
+    call->job = (struct job){.run = run_job, .drop = drop_job, .owner = call->tenant};
+    if (jobs_take(call->route->kind == ROUTE_LOOK ? api->look : api->runs, &call->job, err) < 0) {
+        call->job.run = NULL; /* it never begins */
+        call->reason = api->is_stopping ? REASON_DAEMON_STOPPING : REASON_NONE;
         return -1;
+    }
     call->holders++;
     return 0;
 }
@@ -435,7 +443,6 @@ static void on_writable(void *owner, struct http_exchange *x)
 static void on_gone(void *owner, struct http_exchange *x, enum http_gone why)
 {
     struct call *call = http_exchange_get(x);
-    struct err ignored; /* an order that cannot be given finds nobody */
 
     (void)owner;
     if (!call)
@@ -445,8 +452,9 @@ static void on_gone(void *owner, struct http_exchange *x, enum http_gone why)
     call->ws = NULL;
     if (call->inflow && !call->job.run)
         inflow_finish(call); /* there is no handler to do it */
-    if (why != HTTP_GONE_DONE && call->orders[1] >= 0)
-        (void)!order_give(call->orders[1], ORDER_CANCEL, 0, &ignored);
+    if (why != HTTP_GONE_DONE)
+        call_leave(call,
+                   why == HTTP_GONE_CLIENT || why == HTTP_GONE_TIMEOUT ? ORDER_LEFT : ORDER_CANCEL);
     call_drop(call);
 }
 
@@ -554,12 +562,13 @@ static void begin_call(struct call *call, struct http_exchange *x, const struct 
                      : route->body_max            ? route->body_max
                      : route->body >= BODY_STREAM ? API_STREAM_MAX
                                                   : API_BODY_MAX);
-    if (fill_call(call, route, head, params, &err) < 0 ||
-        (route->body >= BODY_STREAM && inflow_open(call, &err) < 0)) {
+    if (fill_call(call, route, head, params, &err) < 0) {
         call_fail(call, &err);
         call_deliver(call, x);
         return;
     }
+    if (route->body >= BODY_STREAM)
+        inflow_open(call);
     if (route->body == BODY_STREAM || route->body == BODY_FILE)
         start(call, x);
     else if (route->body == BODY_SOCKET && socket_accept(call, x, head) < 0)
@@ -712,6 +721,9 @@ static int open_parts(struct api *api, const struct api_config *config, struct e
     api->tick->data = api;
     uv_unref((uv_handle_t *)api->tick);
     (void)uv_timer_start(api->tick, on_tick, SETTLE_MS, SETTLE_MS);
+    api->last_moment = xcalloc(1, sizeof *api->last_moment);
+    (void)uv_timer_init(api->loop, api->last_moment);
+    api->last_moment->data = api;
     api->reaper = reaper_new(api);
     if (config->telemetry.url && telemetry_open(api, &config->telemetry, &api->telemetry, err) < 0)
         return -1;
@@ -754,6 +766,7 @@ void api_free(struct api *api)
     if (api->tick) {
         reaper_close(api->reaper);
         uv_close((uv_handle_t *)api->tick, on_tick_closed);
+        uv_close((uv_handle_t *)api->last_moment, on_tick_closed);
         (void)uv_run(api->loop, UV_RUN_NOWAIT);
     }
     http_server_free(api->server);
@@ -775,13 +788,35 @@ static void on_server_stopped(void *owner)
     api_check_stopped(api);
 }
 
+/* Whoever did not hear that it should end: its sandbox goes with this process, and the next one
+ * finds an intent without an outcome and says so. */
+static void on_last_moment(uv_timer_t *timer)
+{
+    struct api *api = timer->data;
+
+    api->has_given_up = true;
+    if (api->on_stopped)
+        api->on_stopped(api->stop_context);
+}
+
+size_t api_left_behind(const struct api *api)
+{
+    return api->has_given_up ? api->call_n + reaper_is_busy(api->reaper) : 0;
+}
+
 void api_stop(struct api *api, unsigned grace_ms, void (*on_stopped)(void *context), void *context)
 {
+    unsigned end_ms = api->is_stopping ? API_HURRY_MS : grace_ms + API_END_MS;
+
     api->on_stopped = on_stopped;
     api->stop_context = context;
     __atomic_store_n(&api->is_stopping, true, __ATOMIC_RELAXED); /* other threads look, too */
+    (void)uv_timer_start(api->last_moment, on_last_moment, end_ms, 0);
     if (api->is_deaf)
         api_check_stopped(api); /* what is still waited for is waited for no longer */
     else
         http_server_stop(api->server, grace_ms, on_server_stopped);
+    /* Behind that, so that nobody is promised a connection that stays. */
+    jobs_stop(api->runs);
+    jobs_stop(api->look);
 }

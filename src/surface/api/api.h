@@ -41,8 +41,12 @@ AUTO_TYPE(api)
 struct http_server;
 struct http_server *api_server(struct api *api);
 
-/* No new requests; those under way may end within grace_ms, then they are cancelled. */
+/* No new requests; those that wait are refused, those under way may end within grace_ms, then they
+ * are cancelled and have API_END_MS to end. A second call shortens both. */
 void api_stop(struct api *api, unsigned grace_ms, void (*on_stopped)(void *context), void *context);
+/* After on_stopped: how many are still under way. Not 0: an end of the process is all there is
+ * left, the API cannot be freed. */
+size_t api_left_behind(const struct api *api);
 
 /* The description of all of it, made of the table: OpenAPI 3.1, and as a page to read. */
 struct arena;

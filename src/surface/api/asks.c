@@ -165,7 +165,7 @@ int asks_take(struct asks *asks, struct call *call, struct err *err)
     was_idle = !clerk->is_busy;
     if (has_room) {
         if (was_idle)
-            clerk->job = (struct job){.run = run_clerk, .owner = clerk};
+            clerk->job = (struct job){.run = run_clerk, .drop = run_clerk, .owner = clerk};
         clerk->asks = asks;
         clerk->is_busy = true;
         put(clerk, call);

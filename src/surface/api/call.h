@@ -16,6 +16,8 @@
 #include "surface/api/route.h"
 #include "surface/api/tenant.h"
 
+#include <pthread.h>
+
 struct api;
 
 #define CALL_HEADERS_MAX (HTTP_HEADERS_MAX + 12)
@@ -41,6 +43,19 @@ struct passed {
     enum http_framing framing;
     uint64_t length;
     bool is_socket; /* asks for a WebSocket */
+};
+
+/* Orders that came while there was nobody to hear them: a request that waits has no descriptors of
+ * its own but its connection, so that as many can wait as can be connected. */
+#define CALL_EARLY_MAX 8
+struct early_orders {
+    pthread_mutex_t lock; /* the loop puts them here, the job that begins takes them */
+    bool has_left;        /* the client, before the job began */
+    unsigned n;
+    struct {
+        enum order_kind kind;
+        unsigned value;
+    } list[CALL_EARLY_MAX];
 };
 
 /* What is told of a request to those who watch: in the log, and to a collector. */
@@ -73,9 +88,10 @@ struct call {
     const char *query_text;      /* as it came */
     const struct passed *passed; /* of a route that hands everything on */
     const char *host; /* "http://name:port" as the client calls us; "" on a unix socket */
-    int orders[2];    /* what is to be read, and where the loop writes; -1: none */
-    int body_fd;      /* BODY_STREAM: the handler reads the body here, to its end */
-    int file_fd;      /* BODY_FILE: all of it, in a file without a name */
+    int orders[2];    /* what is to be read, and where call_order() writes; -1: it has not begun */
+    struct early_orders early;
+    int body_fd; /* BODY_STREAM: the handler reads the body here, to its end */
+    int file_fd; /* BODY_FILE: all of it, in a file without a name */
     char file_hash[HASH_TEXT_BYTES];
     uint64_t began_us;
     struct call_trace trace;
@@ -134,6 +150,16 @@ int call_file_failed(struct call *call, struct err *err);
 /* A file of ours as the answer, after which there is none any more. */
 int call_send_file(struct call *call, const char *path, const char *type,
                    struct err *err) MUST_CHECK;
+
+/* call-orders.c: tells the handler something, whether it has begun or not. In any thread. */
+int call_order(struct call *call, enum order_kind kind, unsigned value, struct err *err) MUST_CHECK;
+/* Nobody waits for its answer any more (ORDER_LEFT: the client's doing; ORDER_CANCEL: ours), which
+ * is an order to end that always finds room. In the loop. */
+void call_leave(struct call *call, enum order_kind kind);
+/* The job begins: from here on orders come over call->orders, first those that came before. */
+int call_begin(struct call *call, struct err *err) MUST_CHECK;
+void call_orders_init(struct call *call);
+void call_orders_done(struct call *call);
 
 /* One more header of the answer, before a stream is opened; name is a literal, value is copied. The
  * same name again takes the place of the first. */

@@ -94,8 +94,7 @@ static int tell_size(struct call *call, const struct exec_body *wanted, struct e
 {
     if (!wanted->tty || !wanted->rows || !wanted->cols)
         return 0;
-    return order_give(call->orders[1], ORDER_RESIZE, (unsigned)(wanted->rows << 16 | wanted->cols),
-                      err);
+    return call_order(call, ORDER_RESIZE, (unsigned)(wanted->rows << 16 | wanted->cols), err);
 }
 
 /* How the client wants to hear of it. */
@@ -222,6 +221,8 @@ static int carry_out(struct call *call, struct govern *govern, const struct exec
     request->argv = wanted->command;
     request->approval_wait_ms = wanted->approval_wait_ms;
     request->stdin_stream = wanted->stdin_bytes.n > 0 || call->route->body == BODY_SOCKET;
+    if (call->early.has_left && !request->detach)
+        return err_set(err, ERR_UNAVAILABLE, "the client left before the command began");
     run_init(&run);
     failed = tell_size(call, wanted, err) < 0 ||
                      open_stdin(call, wanted->stdin_bytes, &streams.in_fd, err) < 0 ||

@@ -46,22 +46,6 @@ int jobs_open(const struct jobs_config *config, struct jobs **out, struct err *e
     return 0;
 }
 
-void jobs_free(struct jobs *jobs)
-{
-    if (!jobs)
-        return;
-    (void)pthread_mutex_lock(&jobs->lock);
-    jobs->stopping = true;
-    (void)pthread_cond_broadcast(&jobs->has_work);
-    while (jobs->numbers.threads > 0)
-        (void)pthread_cond_wait(&jobs->is_empty, &jobs->lock);
-    (void)pthread_mutex_unlock(&jobs->lock);
-    (void)pthread_cond_destroy(&jobs->has_work);
-    (void)pthread_cond_destroy(&jobs->is_empty);
-    (void)pthread_mutex_destroy(&jobs->lock);
-    free(jobs);
-}
-
 /* ---- lanes, under the lock ---- */
 
 static struct lane *lane_of(struct jobs *jobs, const void *owner)
@@ -119,6 +103,43 @@ static struct job *next_job(struct jobs *jobs)
         jobs->at->next = lane->next;
     free(lane);
     return job;
+}
+
+/* ---- the end ---- */
+
+/* Told outside the lock: whoever is dropped may look at the pool. */
+void jobs_stop(struct jobs *jobs)
+{
+    struct job *dropped = NULL, **last = &dropped, *job;
+
+    (void)pthread_mutex_lock(&jobs->lock);
+    jobs->stopping = true;
+    while ((job = next_job(jobs))) {
+        job->next = NULL;
+        *last = job;
+        last = &job->next;
+    }
+    (void)pthread_cond_broadcast(&jobs->has_work);
+    (void)pthread_mutex_unlock(&jobs->lock);
+    while ((job = dropped)) {
+        dropped = job->next;
+        job->drop(job);
+    }
+}
+
+void jobs_free(struct jobs *jobs)
+{
+    if (!jobs)
+        return;
+    jobs_stop(jobs);
+    (void)pthread_mutex_lock(&jobs->lock);
+    while (jobs->numbers.threads > 0)
+        (void)pthread_cond_wait(&jobs->is_empty, &jobs->lock);
+    (void)pthread_mutex_unlock(&jobs->lock);
+    (void)pthread_cond_destroy(&jobs->has_work);
+    (void)pthread_cond_destroy(&jobs->is_empty);
+    (void)pthread_mutex_destroy(&jobs->lock);
+    free(jobs);
 }
 
 /* ---- threads ---- */

@@ -25,6 +25,7 @@ struct jobs_config {
  * Jobs with the same owner keep their order. */
 struct job {
     void (*run)(struct job *job);
+    void (*drop)(struct job *job); /* instead of run, from jobs_stop() */
     const void *owner;
     struct job *next; /* private */
 };
@@ -36,7 +37,9 @@ struct jobs_numbers {
 };
 
 int jobs_open(const struct jobs_config *config, struct jobs **out, struct err *err) MUST_CHECK;
-/* Waits until everything that was taken has run. */
+/* Nothing is taken any more, and what waits is dropped, in this thread; what runs goes on. */
+void jobs_stop(struct jobs *jobs);
+/* Waits until what runs has ended. */
 void jobs_free(struct jobs *jobs);
 AUTO_TYPE(jobs)
 

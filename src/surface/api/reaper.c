@@ -102,6 +102,11 @@ static void run(struct job *job)
     posts_add(reaper->api->posts, 0, on_swept, reaper);
 }
 
+static void drop(struct job *job)
+{
+    ((struct reaper *)job)->is_busy = false;
+}
+
 static void on_time(uv_timer_t *timer)
 {
     struct reaper *reaper = timer->data;
@@ -109,7 +114,7 @@ static void on_time(uv_timer_t *timer)
 
     if (reaper->is_busy || reaper->api->is_stopping)
         return;
-    reaper->job = (struct job){.run = run, .owner = reaper};
+    reaper->job = (struct job){.run = run, .drop = drop, .owner = reaper};
     reaper->is_busy = jobs_take(reaper->api->look, &reaper->job, &err) == 0;
 }
 

@@ -59,7 +59,7 @@ static int order_cancel(struct call *call, unsigned number, struct err *err)
 {
     if (number && number != SIGHUP && number != SIGINT && number != SIGQUIT && number != SIGTERM)
         return err_set(err, ERR_INVALID, "a run is cancelled with 1, 2, 3 or 15");
-    return order_give(call->orders[1], ORDER_CANCEL, number, err);
+    return call_order(call, ORDER_CANCEL, number, err);
 }
 
 static int obey(struct call *call, const struct message *message, struct err *err)
@@ -71,7 +71,7 @@ static int obey(struct call *call, const struct message *message, struct err *er
     else if (strcmp(message->type, "stdin_end") == 0)
         inflow_end(call);
     else if (strcmp(message->type, "signal") == 0)
-        return order_give(call->orders[1], ORDER_SIGNAL, (unsigned)message->signal, err);
+        return call_order(call, ORDER_SIGNAL, (unsigned)message->signal, err);
     else if (strcmp(message->type, "cancel") == 0)
         return order_cancel(call, (unsigned)message->signal, err);
     else if (strcmp(message->type, "close") == 0)
@@ -79,8 +79,7 @@ static int obey(struct call *call, const struct message *message, struct err *er
     else if (strcmp(message->type, "taken") == 0)
         stream_taken(call, source_of(message), message->bytes);
     else
-        return order_give(call->orders[1], ORDER_RESIZE,
-                          (unsigned)(message->rows << 16 | message->cols), err);
+        return call_order(call, ORDER_RESIZE, (unsigned)(message->rows << 16 | message->cols), err);
     return 0;
 }
 

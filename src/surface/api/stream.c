@@ -484,37 +484,24 @@ void stream_taken(struct call *call, unsigned source, uint64_t bytes)
 struct inflow {
     uv_poll_t poll;
     struct call *call;
-    int fd;
+    int fd;        /* -1: the handler has not begun, or reads no more */
+    int joined_fd; /* the handler's thread has made it; the loop takes it over */
     struct buf waiting;
     bool is_ended; /* the client's side */
+    bool is_over;  /* nobody reads it any more */
+    bool has_handle;
     uint64_t taken, told;
 };
 
-int inflow_open(struct call *call, struct err *err)
+void inflow_open(struct call *call)
 {
     struct inflow *inflow = xcalloc(1, sizeof *inflow);
-    int ends[2];
 
-    if (pipe2(ends, O_CLOEXEC) < 0) {
-        free(inflow);
-        return err_os(err, "making a pipe");
-    }
-    (void)fcntl(ends[1], F_SETFL, O_NONBLOCK);
-    (void)fcntl(ends[1], F_SETPIPE_SZ, (int)PIPE_BYTES);
     inflow->call = call;
-    inflow->fd = ends[1];
+    inflow->fd = -1;
     inflow->waiting = BUF(16 * MIB);
     inflow->poll.data = inflow;
-    if (uv_poll_init(api_loop(call->api), &inflow->poll, ends[1]) < 0) {
-        (void)close(ends[0]);
-        (void)close(ends[1]);
-        free(inflow);
-        return err_set(err, ERR_OS, "watching a pipe");
-    }
-    call->holders++;
-    call->body_fd = ends[0];
     call->inflow = inflow;
-    return 0;
 }
 
 static void on_inflow_closed(uv_handle_t *handle)
@@ -526,12 +513,14 @@ static void on_inflow_closed(uv_handle_t *handle)
 
 static void close_inflow(struct inflow *inflow)
 {
+    inflow->is_over = true;
+    buf_clear(&inflow->waiting);
     if (inflow->fd < 0)
         return;
     (void)close(inflow->fd);
     inflow->fd = -1;
-    buf_clear(&inflow->waiting);
-    uv_close((uv_handle_t *)&inflow->poll, on_inflow_closed);
+    if (inflow->has_handle)
+        uv_close((uv_handle_t *)&inflow->poll, on_inflow_closed);
 }
 
 /* Bytes that were taken, or -1: nobody reads any more. */
@@ -587,15 +576,48 @@ static void on_room(uv_poll_t *poll, int status, int events)
         http_resume(x);
 }
 
+/* In the loop, in front of anything else that this job posts. */
+static void join(struct http_exchange *x, void *argument)
+{
+    struct inflow *inflow = argument;
+
+    inflow->fd = inflow->joined_fd;
+    if (uv_poll_init(api_loop(inflow->call->api), &inflow->poll, inflow->fd) < 0) {
+        if (x)
+            http_abort(x); /* the pipe stays: what stopped half way must not look complete */
+        return;
+    }
+    inflow->has_handle = true;
+    inflow->call->holders++;
+    if (inflow->is_over || (inflow->is_ended && !inflow->waiting.n))
+        close_inflow(inflow);
+    else if (inflow->waiting.n)
+        (void)uv_poll_start(&inflow->poll, UV_WRITABLE, on_room);
+}
+
+int inflow_begin(struct call *call, struct err *err)
+{
+    int ends[2];
+
+    if (pipe2(ends, O_CLOEXEC) < 0)
+        return err_os(err, "making a pipe");
+    (void)fcntl(ends[1], F_SETFL, O_NONBLOCK);
+    (void)fcntl(ends[1], F_SETPIPE_SZ, (int)PIPE_BYTES);
+    call->body_fd = ends[0];
+    call->inflow->joined_fd = ends[1];
+    posts_add(call->api->posts, call->exchange, join, call->inflow);
+    return 0;
+}
+
 void inflow_bytes(struct call *call, struct http_exchange *x, struct str bytes)
 {
     struct inflow *inflow = call->inflow;
     ssize_t n = 0;
     struct err err;
 
-    if (!inflow || inflow->fd < 0)
+    if (!inflow || inflow->is_over)
         return; /* the handler has read enough */
-    if (inflow->waiting.n == 0)
+    if (inflow->waiting.n == 0 && inflow->fd >= 0)
         n = write_some(inflow->fd, bytes);
     if (n < 0) {
         close_inflow(inflow);
@@ -612,7 +634,8 @@ void inflow_bytes(struct call *call, struct http_exchange *x, struct str bytes)
     }
     if (x && (call->route->body != BODY_SOCKET || inflow->waiting.n > SOCKET_WAITING_MAX))
         http_pause(x);
-    (void)uv_poll_start(&inflow->poll, UV_WRITABLE, on_room);
+    if (inflow->has_handle)
+        (void)uv_poll_start(&inflow->poll, UV_WRITABLE, on_room);
 }
 
 void inflow_end(struct call *call)

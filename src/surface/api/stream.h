@@ -49,9 +49,11 @@ void stream_close(struct call *call, unsigned source);
 /* In the loop: the client has taken so many bytes of it. */
 void stream_taken(struct call *call, unsigned source, uint64_t bytes);
 
-/* A body that is handed on as it comes: the handler's end is call->body_fd. Of a WebSocket's a part
- * waits here, because orders come behind it; how much was taken is told in events "stdin". */
-int inflow_open(struct call *call, struct err *err) MUST_CHECK;
+/* A body that is handed on as it comes: the handler's end is call->body_fd, from when its job
+ * begins (inflow_begin, in its thread). Of a WebSocket's a part waits here, because orders come
+ * behind it; how much was taken is told in events "stdin". */
+void inflow_open(struct call *call);
+int inflow_begin(struct call *call, struct err *err) MUST_CHECK;
 void inflow_bytes(struct call *call, struct http_exchange *x, struct str bytes);
 void inflow_end(struct call *call);
 /* The handler is done. Not before: a body that stopped half way must not look complete, so when

@@ -50,6 +50,7 @@ struct session {
     struct sink sinks[2];
     uint64_t sent, taken;
     bool has_started;
+    bool is_cancelled; /* by a signal */
     bool is_over;
     bool is_given_up;       /* a signal after the end: those who do not read are left behind */
     const struct json *doc; /* how it ended */
@@ -114,6 +115,7 @@ static int on_signal(struct session *session, struct err *err)
     }
     if (info.ssi_signo == SIGWINCH)
         return say_size(session, err);
+    session->is_cancelled = true;
     json_put_int(&mem, message, "signal", info.ssi_signo);
     return say(session, message, err);
 }
@@ -438,6 +440,9 @@ static int tell(struct session *session, const struct err *err)
     if (!session->doc) {
         /* Not well-formed: nothing ran, and here it is said in terms of the options. */
         session->remote->not_done |= err->code == ERR_INVALID;
+        /* Refused while it waited: nothing ran and nothing was read, so it can be done here. */
+        session->remote->not_done |= session->has_failed && !session->is_cancelled &&
+                                     session->remote->reason == REASON_DAEMON_STOPPING;
         return remote_failed(inv, session->remote, err);
     }
     run_init(&run);

@@ -221,13 +221,17 @@ static int read_doc(struct invocation *inv, struct remote *remote, const struct 
     return text.n == 0 ? 0 : json_parse(&inv->mem, buf_str(&text), out, &where, err);
 }
 
-/* 421: another build. 503 in the words of the server and not of a handler: it is about to end. */
+/* 421: another build. 503 in the words of the server and not of a handler, or of a daemon that
+ * begins nothing any more: it is about to end. */
 static bool was_not_for_us(int status, const struct json *answer)
 {
-    struct str type = {0};
+    struct str type = {0}, reason = {0};
 
-    return status == 421 || (status == 503 && json_is_text(json_at(answer, "/error/type"), &type) &&
-                             str_is(type, "http"));
+    (void)json_is_text(json_at(answer, "/error/type"), &type);
+    (void)json_is_text(json_at(answer, "/error/reason_code"), &reason);
+    return status == 421 ||
+           (status == 503 &&
+            (str_is(type, "http") || str_is(reason, reason_code(REASON_DAEMON_STOPPING))));
 }
 
 int remote_refusal(struct invocation *inv, struct remote *remote, int status, struct err *err)
