@@ -18,7 +18,14 @@ struct signing_key {
 /* libsodium picks its implementations once; every function that needs it calls this. */
 void crypto_ready(void);
 
+/* What a key file begins with, and what errors call it. */
+#define KEY_FILE_HEAD_BYTES 16UL
+struct key_file_kind {
+    char head[KEY_FILE_HEAD_BYTES + 1];
+    const char *what;
+};
+
 /* The seed of the key file `name` in a folder, made at first use; errors call it `path`. The caller
  * wipes the seed. */
-int key_file_open(int dir_fd, const char *name, const char *path, unsigned char seed[SEED_BYTES],
-                  struct err *err) MUST_CHECK;
+int key_file_open(int dir_fd, const char *name, const char *path, const struct key_file_kind *kind,
+                  unsigned char seed[SEED_BYTES], struct err *err) MUST_CHECK;

@@ -58,11 +58,12 @@ static struct signing_key *key_new(const unsigned char seed[SEED_BYTES])
 int signing_key_open_at(int dir_fd, const char *name, const char *shown, struct signing_key **out,
                         struct err *err)
 {
+    static const struct key_file_kind kind = {"brig-ed25519-v1:", "signing key"};
     unsigned char seed[SEED_BYTES];
     struct signing_key *key;
 
     crypto_ready();
-    if (key_file_open(dir_fd, name, shown, seed, err) < 0)
+    if (key_file_open(dir_fd, name, shown, &kind, seed, err) < 0)
         return -1;
     key = key_new(seed);
     sodium_memzero(seed, sizeof seed);
