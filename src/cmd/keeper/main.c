@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* keeper: holds the signing keys of one daemon and does nothing else.
+/* keeper: holds the signing keys of one daemon and does nothing else; or, as "keeper vault", the
+ * key of one vault, behind the same walls and with other requests.
  *
  * It is born with a socket to its daemon and the folder whose keys it may open. It reads messages
  * of one size and key files, nothing else. When the daemon is gone, the socket is, and it ends:
@@ -15,6 +16,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -22,8 +24,10 @@
 #include <unistd.h>
 
 #include "cmd/keeper/session.h"
+#include "cmd/keeper/vault-session.h"
 #include "lib/base/limits.h"
 #include "lib/crypto/key.h"
+#include "lib/crypto/seal.h"
 #include "lib/linux/calls.h"
 #include "lib/linux/fd-pass.h"
 #include "lib/linux/landlock.h"
@@ -42,7 +46,9 @@
 
 #define HELPERS_MAX 3 /* beside the first thread */
 
+static bool is_vault; /* the other role */
 static struct session session;
+static struct vault_session vault_session;
 static pthread_barrier_t walls;
 
 /* ---- walls ---- */
@@ -67,6 +73,7 @@ static int set_limits(struct err *err)
         {RLIMIT_NOFILE, 64     },
         {RLIMIT_FSIZE,  4 * KIB},
     };
+    const struct rlimit journal = {64 * MIB, 64 * MIB};
     struct rlimit locked;
 
     if (getrlimit(RLIMIT_MEMLOCK, &locked) == 0 && locked.rlim_cur != locked.rlim_max) {
@@ -75,6 +82,9 @@ static int set_limits(struct err *err)
     }
     for (size_t i = 0; i < COUNT(limits); i++) {
         struct rlimit limit = {limits[i].most, limits[i].most}, now;
+
+        if (is_vault && limits[i].what == RLIMIT_FSIZE)
+            limit = journal;
 
         if (getrlimit(limits[i].what, &now) == 0 && now.rlim_max < limit.rlim_max)
             limit.rlim_cur = limit.rlim_max = now.rlim_max;
@@ -110,7 +120,8 @@ static int wall_files(struct err *err)
         landlock_allow(ruleset, abi, KEEPER_STATE_FD, rights, err) < 0 ||
         landlock_enforce(ruleset, err) < 0)
         return -1;
-    (void)close(KEEPER_STATE_FD);
+    if (!is_vault)
+        (void)close(KEEPER_STATE_FD);
     return 0;
 }
 
@@ -141,13 +152,36 @@ static int take_one(struct err *err)
     return goes_on ? 1 : err_set(err, ERR_INVALID, "refused: %s", answer.body.text);
 }
 
+static int take_vault_one(struct err *err)
+{
+    unsigned char bytes[sizeof(struct keeper_vault_request) + 1];
+    struct keeper_vault_answer answer;
+    int fds[FD_PASS_MAX];
+    size_t fd_n = 0, closed = 0;
+    bool goes_on, is_sent;
+    int got = fds_receive_any(KEEPER_SOCKET_FD, bytes, sizeof bytes, fds, &fd_n, err);
+
+    if (got <= 0)
+        return got;
+    while (closed < fd_n)
+        (void)close(fds[closed++]);
+    goes_on = vault_session_take(&vault_session, bytes, (size_t)got, fd_n, &answer);
+    is_sent =
+        send(KEEPER_SOCKET_FD, &answer, sizeof answer, MSG_NOSIGNAL) == (ssize_t)sizeof answer;
+    if (!goes_on)
+        return err_set(err, ERR_INVALID, "refused: %.100s", answer.body.text);
+    secret_wipe(bytes, sizeof bytes);
+    secret_wipe(&answer, sizeof answer);
+    return is_sent;
+}
+
 static NORETURN void serve(void)
 {
     struct err err;
     int got;
 
     do
-        got = take_one(&err);
+        got = is_vault ? take_vault_one(&err) : take_one(&err);
     while (got > 0);
     if (got < 0)
         (void)dprintf(STDERR_FILENO, "brig keeper: %s\n", err.text);
@@ -167,9 +201,10 @@ static void *help(void *unused)
 static int start_helpers(struct err *err)
 {
     long processors = sysconf(_SC_NPROCESSORS_ONLN);
-    unsigned wanted = processors > HELPERS_MAX ? HELPERS_MAX
-                      : processors > 1         ? (unsigned)processors - 1
-                                               : 0;
+    unsigned wanted = is_vault                   ? 0
+                      : processors > HELPERS_MAX ? HELPERS_MAX
+                      : processors > 1           ? (unsigned)processors - 1
+                                                 : 0;
     pthread_attr_t small;
     pthread_t thread;
 
@@ -228,9 +263,18 @@ static const int allowed[] = {
 #endif
 };
 
+/* What the vault needs besides: its file, its journal, memory for both. */
+static const int allowed_vault[] = {
+    SYS_read, SYS_fcntl, SYS_flock, SYS_faccessat, SYS_faccessat2, SYS_mremap, SYS_clock_nanosleep,
+};
+
 static int wall_calls(struct err *err)
 {
-    return calls_allow_only(allowed, COUNT(allowed), err);
+    int both[COUNT(allowed) + COUNT(allowed_vault)];
+
+    memcpy(both, allowed, sizeof allowed);
+    memcpy(both + COUNT(allowed), allowed_vault, sizeof allowed_vault);
+    return calls_allow_only(both, is_vault ? COUNT(both) : COUNT(allowed), err);
 }
 
 /* The order is the design: each step uses a right that a later one gives up. */
@@ -247,12 +291,16 @@ static const struct {
     {"seccomp",           wall_calls       },
 };
 
-int main(void)
+int main(int argc, char **argv)
 {
     struct err err;
 
+    is_vault = argc > 1 && strcmp(argv[1], "vault") == 0;
     crypto_ready(); /* looks for randomness, which the walls would hide */
+    if (is_vault)
+        seal_ready(); /* and so does OpenSSL for what it is made of */
     session_init(&session);
+    vault_session_init(&vault_session, KEEPER_STATE_FD);
     for (size_t i = 0; i < COUNT(steps); i++)
         if (steps[i].run(&err) < 0) {
             (void)dprintf(STDERR_FILENO, "brig keeper: %s: %s\n", steps[i].name, err.text);

@@ -82,3 +82,84 @@ struct keeper_answer {
 
 _Static_assert(sizeof(struct keeper_request) == 24 + KEEPER_BODY_BYTES, "no padding");
 _Static_assert(sizeof(struct keeper_answer) == 32 + KEEPER_BODY_BYTES, "no padding");
+
+/* ---- keeper vault ----
+ *
+ * The same program in another role ("keeper vault"), with a socket pair to whoever starts it, who
+ * opens it and gives that end to the egress program. KEEPER_STATE_FD is the vault's folder.
+ *
+ *     verb     in which state   brings                             answers
+ *     hello    new              nothing                            nothing; ready
+ *     open     ready            the master key, or zeros for the   nothing; open
+ *                               one in its key file
+ *     reveal   open             one request and one name           the value, once the use is
+ *                                                                  durable in the journal
+ *     bound    open             one request                        the slots bound for such ones
+ *
+ * A request that no binding names, and more of them than the rate allows, are answers with a code;
+ * anything out of turn, of another size, unknown, or with bytes where none belong ends the keeper,
+ * and with it every way to a secret. */
+
+#define KEEPER_VAULT_MAGIC 0x4b56554cU
+#define KEEPER_VAULT_KEY_BYTES 32
+#define KEEPER_VAULT_VALUE_MAX 8192
+#define KEEPER_VAULT_SLOTS_MAX 16
+#define KEEPER_VAULT_SLOT_BYTES 272
+#define KEEPER_VAULT_RATE 200  /* reveals a second, */
+#define KEEPER_VAULT_BURST 400 /* and at once after a rest */
+
+enum keeper_vault_verb {
+    KEEPER_VAULT_NO_VERB,
+    KEEPER_VAULT_HELLO,
+    KEEPER_VAULT_OPEN,
+    KEEPER_VAULT_REVEAL,
+    KEEPER_VAULT_BOUND,
+};
+
+/* Texts end in a NUL, and so does everything behind it. */
+struct keeper_vault_question {
+    char sandbox[32];
+    char tenant[40];
+    char subject[136];
+    char pack[136];
+    char host[256];
+    char scheme[8];
+    char method[40];
+    char slot[KEEPER_VAULT_SLOT_BYTES];
+    char name[72];
+    char path[2048];
+    uint32_t port;
+    uint32_t unused;
+};
+
+struct keeper_vault_request {
+    uint32_t magic;
+    uint16_t version;
+    uint16_t verb;
+    uint32_t serial;
+    uint32_t unused;
+    union {
+        unsigned char key[KEEPER_VAULT_KEY_BYTES];
+        struct keeper_vault_question question;
+        unsigned char bytes[sizeof(struct keeper_vault_question)];
+    } body;
+};
+
+struct keeper_vault_answer {
+    uint32_t magic;
+    uint16_t version;
+    uint16_t status; /* enum keeper_status */
+    uint32_t serial;
+    uint32_t n;   /* bytes of the value, or slots */
+    int32_t code; /* enum err_code */
+    uint32_t unused;
+    union {
+        char value[KEEPER_VAULT_VALUE_MAX];
+        char slots[KEEPER_VAULT_SLOTS_MAX][KEEPER_VAULT_SLOT_BYTES];
+        char text[512]; /* why not */
+        unsigned char bytes[KEEPER_VAULT_VALUE_MAX];
+    } body;
+};
+
+_Static_assert(sizeof(struct keeper_vault_request) == 16 + 3048, "no padding");
+_Static_assert(sizeof(struct keeper_vault_answer) == 24 + KEEPER_VAULT_VALUE_MAX, "no padding");

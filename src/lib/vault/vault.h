@@ -14,6 +14,7 @@
  * of it is read. Whatever a crash leaves is the state before or the state after. There is no
  * way to a value but vault_reveal(), for a request that a binding names. */
 
+#include "lib/base/memory.h"
 #include "lib/crypto/secret.h"
 #include "lib/vault/vault-slot.h"
 
