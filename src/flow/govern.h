@@ -217,6 +217,30 @@ int govern_freeze(struct govern *govern, const struct request *request, const ch
 int govern_unfreeze(struct govern *govern, const struct request *request, const char *root_dir,
                     const struct frozen *entry, struct run *run, struct err *err) MUST_CHECK;
 
+/* ---- the vault ---- */
+
+struct vault;
+struct vault_binding;
+struct vault_record;
+/* One change of the vault; action says which, and what of the rest counts. */
+struct vault_change {
+    enum action_kind action; /* VAULT_SET … VAULT_REKEY */
+    const char *name;
+    struct str value;                    /* SET, ROTATE */
+    const struct vault_binding *binding; /* BIND */
+    const char *binding_id;              /* UNBIND */
+    unsigned master;                     /* REKEY: enum vault_master, and its passphrase */
+    struct str passphrase;
+};
+/* The record is what the secret is afterwards (nothing for REMOVE and REKEY); it lives in the run.
+ * No value is in any receipt. */
+int govern_vault(struct govern *govern, const struct request *request, struct vault *vault,
+                 const struct vault_change *change, struct run *run, struct vault_record *out,
+                 struct err *err) MUST_CHECK;
+/* Makes receipts (kind "secret_use") of secrets that were handed out, each exactly once, whoever
+ * crashed when; *out is how many. Nothing happens while somebody else is at it. */
+int govern_vault_uses(struct govern *govern, size_t *out, struct err *err) MUST_CHECK;
+
 /* ---- the pool: sandboxes built ahead, so that making one is a hand-over (decision 0014) ----
  *
  * govern_run() and govern_create() take one that is exactly what they planned, by themselves. */

@@ -114,6 +114,13 @@ const char *action_name(enum action_kind kind)
         [ACTION_PROPOSE] = "propose",
         [ACTION_TOOL] = "tool",
         [ACTION_PREPARE] = "prepare",
+        [ACTION_VAULT_SET] = "vault-set",
+        [ACTION_VAULT_ROTATE] = "vault-rotate",
+        [ACTION_VAULT_BIND] = "vault-bind",
+        [ACTION_VAULT_UNBIND] = "vault-unbind",
+        [ACTION_VAULT_REMOVE] = "vault-remove",
+        [ACTION_VAULT_REKEY] = "vault-rekey",
+        [ACTION_SECRET_USE] = "secret-use",
     };
 
     return names[kind];
@@ -122,7 +129,8 @@ const char *action_name(enum action_kind kind)
 bool action_thaws(enum action_kind kind)
 {
     return kind == ACTION_PAUSE || kind == ACTION_DESTROY || kind == ACTION_TOKEN_REVOKE ||
-           kind == ACTION_REJECT || kind == ACTION_FREEZE || kind == ACTION_UNFREEZE;
+           kind == ACTION_REJECT || kind == ACTION_FREEZE || kind == ACTION_UNFREEZE ||
+           kind == ACTION_VAULT_UNBIND || kind == ACTION_VAULT_REMOVE;
 }
 
 bool action_keeps(enum action_kind kind)

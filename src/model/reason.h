@@ -58,6 +58,8 @@
     X(TOKEN_FAILED, "TOKEN_FAILED", "a token could not be made or revoked")                        \
     X(POLICY_FAILED, "POLICY_FAILED", "the standing policy could not be changed")                  \
     X(FREEZE_FAILED, "FREEZE_FAILED", "it could not be frozen or unfrozen")                        \
+    X(VAULT_FAILED, "VAULT_FAILED", "the vault could not be changed")                              \
+    X(SECRET_BOUND, "SECRET_BOUND", "a binding of the secret names this request")                  \
     X(FILE_FAILED, "FILE_FAILED", "a file could not be read or changed")                           \
     X(PORT_FAILED, "PORT_FAILED", "a port could not be opened")                                    \
     X(NOT_APPROVED, "NOT_APPROVED",                                                                \

@@ -81,9 +81,16 @@ enum action_kind {
     ACTION_POLICY, /* which rules stand; no sandbox is part of it */
     ACTION_FREEZE, /* whose new effects are refused; no sandbox is part of it */
     ACTION_UNFREEZE,
-    ACTION_PROPOSE, /* a command somebody asks about, before it is run; nothing happens */
-    ACTION_TOOL,    /* a call of a tool that is not ours, likewise */
-    ACTION_PREPARE, /* a sandbox built ahead, for whoever asks for exactly it */
+    ACTION_PROPOSE,   /* a command somebody asks about, before it is run; nothing happens */
+    ACTION_TOOL,      /* a call of a tool that is not ours, likewise */
+    ACTION_PREPARE,   /* a sandbox built ahead, for whoever asks for exactly it */
+    ACTION_VAULT_SET, /* the vault; no sandbox is part of it */
+    ACTION_VAULT_ROTATE,
+    ACTION_VAULT_BIND,
+    ACTION_VAULT_UNBIND,
+    ACTION_VAULT_REMOVE,
+    ACTION_VAULT_REKEY,
+    ACTION_SECRET_USE, /* a secret went into a request of a sandbox's */
 };
 
 const char *action_name(enum action_kind kind);
@@ -397,6 +404,20 @@ struct outcome {
         const char *principal; /* "": everybody of it */
         const char *why;       /* for people, or "" */
     } freeze;
+    struct {
+        const char *name;    /* of the secret that was changed or used, or NULL */
+        const char *master;  /* where the vault's key is from now on, or NULL */
+        const char *binding; /* that came, went or was used, or NULL */
+        uint64_t version;    /* of the secret; 0: it is gone */
+        const char *at;      /* SECRET_USE: when; and for which request: */
+        const char *scheme;
+        const char *host;
+        unsigned port;
+        const char *method;
+        const char *path;
+        const char *slot;
+        const char *pack;
+    } vault;
 };
 
 /* ---- receipts of the run: filled by record ---- */

@@ -168,6 +168,14 @@ approvals enroll    - whose key counts is the operator's to say
 approvals custodians - whose key counts is the operator's to say
 freeze              freeze listFrozen
 unfreeze            unfreeze
+vault set           setSecret
+vault rotate        rotateSecret
+vault bind          bindSecret
+vault unbind        unbindSecret
+vault list          listSecrets
+vault show          showSecret
+vault remove        removeSecret
+vault rekey         - where the vault's key is kept is the operator's to say
 usage               showUsage
 doctor              doctor
 version             getVersion

@@ -51,7 +51,7 @@ deleted() {
     busybox_layout "$WORK/layout" bb:1 >/dev/null
     tar -C layout -cf bb.tar .
     serve
-    TOKEN=$(token $(for s in read run host images receipts policy approve metrics admin; do echo --scope $s; done))
+    TOKEN=$(token $(for s in read run host images receipts policy approve metrics admin vault; do echo --scope $s; done))
     S=/v1/sandboxes/s
     got getVersion /version
     got whoAmI /v1/whoami
@@ -114,6 +114,13 @@ deleted() {
     got listTokens /v1/tokens
     got listFrozen /v1/freeze
     got showUsage /v1/usage
+    api -X PUT --data-binary '{"value":"canary-of-schemas"}' /v1/vault/KEY && kept setSecret
+    posted rotateSecret /v1/vault/KEY/rotate '{"value":"canary-of-schemas-2"}'
+    posted bindSecret /v1/vault/KEY/bindings '{"host":"api.example.org","slot":"header:authorization"}'
+    got listSecrets /v1/vault
+    got showSecret /v1/vault/KEY
+    deleted unbindSecret "/v1/vault/KEY/bindings/$(printf '%s' "$output" | jq -r '.bindings[0].id')"
+    deleted removeSecret /v1/vault/KEY
     api -X PUT --data-binary '{"text":"version: 1\n"}' /v1/policy && kept applyPolicy
     api -X DELETE /v1/policy && kept resetPolicy
     got listApprovals /v1/approvals

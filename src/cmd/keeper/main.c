@@ -265,7 +265,8 @@ static const int allowed[] = {
 
 /* What the vault needs besides: its file, its journal, memory for both. */
 static const int allowed_vault[] = {
-    SYS_read, SYS_fcntl, SYS_flock, SYS_faccessat, SYS_faccessat2, SYS_mremap, SYS_clock_nanosleep,
+    SYS_read,      SYS_fcntl,      SYS_flock,  SYS_ftruncate,
+    SYS_faccessat, SYS_faccessat2, SYS_mremap, SYS_clock_nanosleep,
 };
 
 static int wall_calls(struct err *err)

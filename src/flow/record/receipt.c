@@ -321,6 +321,28 @@ static struct json *freeze_json(struct arena *mem, const struct run *run)
     return json;
 }
 
+/* The value is nowhere. */
+static struct json *vault_json(struct arena *mem, const struct run *run)
+{
+    struct json *json = json_object(mem);
+
+    put_if(mem, json, "at", run->outcome.vault.at);
+    put_if(mem, json, "binding", run->outcome.vault.binding);
+    put_if(mem, json, "host", run->outcome.vault.host);
+    put_if(mem, json, "master", run->outcome.vault.master);
+    put_if(mem, json, "method", run->outcome.vault.method);
+    put_if(mem, json, "name", run->outcome.vault.name);
+    put_if(mem, json, "pack", run->outcome.vault.pack);
+    put_if(mem, json, "path", run->outcome.vault.path);
+    if (run->outcome.vault.port)
+        json_put_int(mem, json, "port", run->outcome.vault.port);
+    put_if(mem, json, "scheme", run->outcome.vault.scheme);
+    put_if(mem, json, "slot", run->outcome.vault.slot);
+    if (run->outcome.vault.version)
+        put_count(mem, json, "version", run->outcome.vault.version);
+    return json;
+}
+
 static void put_moved(struct arena *mem, const struct run *run, struct json *outcome)
 {
     if (run->outcome.token.id)
@@ -331,6 +353,8 @@ static void put_moved(struct arena *mem, const struct run *run, struct json *out
         json_put(outcome, "policy", policy_json(mem, run));
     if (run->outcome.freeze.tenant)
         json_put(outcome, "freeze", freeze_json(mem, run));
+    if (run->outcome.vault.name || run->outcome.vault.master)
+        json_put(outcome, "vault", vault_json(mem, run));
     if (run->action.kind == ACTION_FILES)
         json_put(outcome, "files", files_json(mem, run));
     if (run->action.kind == ACTION_CREATE && run->plan.mirror_source)
@@ -425,6 +449,8 @@ static const char *kind_of(const struct run *run, enum receipt_role role)
         return "denial";
     if (action_is_question(run->action.kind))
         return "decision";
+    if (run->action.kind == ACTION_SECRET_USE)
+        return "secret_use";
     return role == ROLE_OPENS ? "intent" : "outcome";
 }
 
@@ -441,6 +467,8 @@ void receipt_of_run(struct arena *mem, const struct run *run, enum receipt_role 
     put_names(mem, run, json);
     put_decision(mem, run, json, reason);
     put_enforcement(mem, run, json, role);
+    if (run->action.kind == ACTION_SECRET_USE)
+        json_put(json, "secret", vault_json(mem, run));
     if (!opens) {
         json_put_text(mem, json, "intent_id", run->intent.id);
         if (run->verdict.kind == VERDICT_ALLOW) {

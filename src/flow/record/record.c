@@ -382,6 +382,20 @@ int record_abandoned(struct record *record, const char *run_id, struct err *err)
     return record_ended(record, run_id, NULL, err);
 }
 
+int record_knows(struct record *record, const char *run_id, bool *out, struct err *err)
+{
+    AUTO_ARENA struct arena mem = ARENA(RECEIPT_MEMORY_MAX);
+    enum run_state state = RUN_UNKNOWN;
+    struct turn turn;
+    int failed;
+
+    (void)turn_take(&record->queue, &turn, NULL);
+    failed = ledger_run(record, &mem, run_id, &state, NULL, err);
+    turn_end(&record->queue, &turn);
+    *out = state != RUN_UNKNOWN;
+    return failed;
+}
+
 int record_rehearse(struct record *record, struct run *run, struct err *err)
 {
     AUTO_ARENA struct arena mem = ARENA(RECEIPT_MEMORY_MAX);

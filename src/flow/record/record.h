@@ -56,6 +56,9 @@ int record_close(struct record *record, struct run *run, struct err *err) MUST_C
  * has ended already or was denied; ERR_NOT_FOUND when the ledger does not know it. */
 int record_abandoned(struct record *record, const char *run_id, struct err *err) MUST_CHECK;
 
+/* Whether there is any receipt of this run. */
+int record_knows(struct record *record, const char *run_id, bool *out, struct err *err) MUST_CHECK;
+
 /* The same for a run that went on without its Brig and whose end is known. */
 int record_ended(struct record *record, const char *run_id, const struct outcome *outcome,
                  struct err *err) MUST_CHECK;

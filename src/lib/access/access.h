@@ -23,7 +23,8 @@
     X(POLICY, "policy", "change the policy")                                                       \
     X(APPROVE, "approve", "confirm what a person must confirm")                                    \
     X(METRICS, "metrics", "read the counters of the whole machine")                                \
-    X(ADMIN, "admin", "make and revoke tokens, freeze and unfreeze")
+    X(ADMIN, "admin", "make and revoke tokens, freeze and unfreeze")                               \
+    X(VAULT, "vault", "set, bind and remove secrets; nobody reads them")
 
 enum scope_bit {
 #define X(id, name, what) SCOPE_BIT_##id,

@@ -33,8 +33,8 @@ static int seal_into(struct arena *mem, struct str key, struct str bound, struct
     return 0;
 }
 
-int entry_reseal(const struct vault *vault, struct arena *mem, struct entry *entry,
-                 struct str data_key, struct err *err)
+int vault_entry_reseal(const struct vault *vault, struct arena *mem, struct entry *entry,
+                       struct str data_key, struct err *err)
 {
     AUTO_BUF struct buf bound = BUF(BOUND_MAX);
 
@@ -44,8 +44,8 @@ int entry_reseal(const struct vault *vault, struct arena *mem, struct entry *ent
                      &entry->sealed_key, err);
 }
 
-int entry_seal(const struct vault *vault, struct arena *mem, struct entry *entry, struct str value,
-               struct err *err)
+int vault_entry_seal(const struct vault *vault, struct arena *mem, struct entry *entry,
+                     struct str value, struct err *err)
 {
     AUTO(secret) struct secret *key = NULL;
     AUTO_BUF struct buf bound = BUF(BOUND_MAX);
@@ -54,11 +54,11 @@ int entry_seal(const struct vault *vault, struct arena *mem, struct entry *entry
     if (seal_key_new(&key, err) < 0 || bound_to(&entry->record, "value", false, &bound, err) < 0 ||
         seal_into(mem, secret_reveal(key), buf_str(&bound), value, &entry->sealed_value, err) < 0)
         return -1;
-    return entry_reseal(vault, mem, entry, secret_reveal(key), err);
+    return vault_entry_reseal(vault, mem, entry, secret_reveal(key), err);
 }
 
-int entry_data_key(const struct vault *vault, const struct entry *entry, struct secret **out,
-                   struct err *err)
+int vault_entry_data_key(const struct vault *vault, const struct entry *entry, struct secret **out,
+                         struct err *err)
 {
     AUTO_BUF struct buf bound = BUF(BOUND_MAX);
 
@@ -72,13 +72,13 @@ int entry_data_key(const struct vault *vault, const struct entry *entry, struct 
     return err_set(err, ERR_INTEGRITY, "the key of %s is none", entry->record.name);
 }
 
-int entry_open(const struct vault *vault, const struct entry *entry, struct secret **out,
-               struct err *err)
+int vault_entry_open(const struct vault *vault, const struct entry *entry, struct secret **out,
+                     struct err *err)
 {
     AUTO(secret) struct secret *key = NULL;
     AUTO_BUF struct buf bound = BUF(BOUND_MAX);
 
-    if (entry_data_key(vault, entry, &key, err) < 0 ||
+    if (vault_entry_data_key(vault, entry, &key, err) < 0 ||
         bound_to(&entry->record, "value", false, &bound, err) < 0)
         return -1;
     if (seal_open(secret_reveal(key), buf_str(&bound), entry->sealed_value, out, err) < 0)

@@ -57,7 +57,7 @@ static int read_text(int dir_fd, struct buf *out, bool *exists, struct err *err)
     return file_read(dir_fd, FILE_NAME, out, err);
 }
 
-int file_look(int dir_fd, struct master_ref *out, bool *exists, struct err *err)
+int vault_file_look(int dir_fd, struct master_ref *out, bool *exists, struct err *err)
 {
     AUTO_BUF struct buf text = BUF(VAULT_TEXT_MAX);
     struct str rest;
@@ -192,7 +192,7 @@ static int check_mac(const struct vault *vault, struct str line, struct str digi
     return spoiled(err, "it was changed, or its key is another one");
 }
 
-int file_load(struct vault *vault, struct err *err)
+int vault_file_load(struct vault *vault, struct err *err)
 {
     AUTO_BUF struct buf text = BUF(VAULT_TEXT_MAX);
     struct str body, line, digits;
@@ -276,7 +276,7 @@ static int replace(const struct vault *vault, const char *name, struct str text,
     return file_replace(path, text.p, text.n, 0600, err);
 }
 
-int file_save(struct vault *vault, struct err *err)
+int vault_file_save(struct vault *vault, struct err *err)
 {
     AUTO_BUF struct buf body = BUF(VAULT_TEXT_MAX - 256), text = BUF(VAULT_TEXT_MAX);
     char line[128], digits[2 * HASH_BYTES + 1], mark[MARK_MAX];

@@ -25,6 +25,7 @@
 #define LOCK_WAIT_US 2000000U
 #define LOCK_PAUSE_US 500
 #define JOURNAL_MAX (32 * MIB)
+#define LINE_MAX_BYTES (16 * KIB)
 
 struct vault_journal {
     int dir_fd;
@@ -83,10 +84,27 @@ static int line_of(const char *sandbox, const struct vault_question *q,
     return buf_add_byte(out, '\n', err);
 }
 
+/* What somebody began to write and did not end, nobody was given anything for: it goes, so that
+ * the next line begins a line. */
+static int mend(int fd, off_t size, struct err *err)
+{
+    char tail[LINE_MAX_BYTES];
+    off_t from = size > (off_t)sizeof tail ? size - (off_t)sizeof tail : 0;
+    ssize_t n = pread(fd, tail, sizeof tail, from);
+
+    if (n < 0)
+        return err_os(err, "reading the vault's journal");
+    while (n && tail[n - 1] != '\n')
+        n--;
+    if (from + n != size && ftruncate(fd, from + n) < 0)
+        return err_os(err, "mending the vault's journal");
+    return 0;
+}
+
 int vault_journal_add(int dir_fd, const char *sandbox, const struct vault_question *question,
                       const struct vault_answer *answer, struct err *err)
 {
-    AUTO_BUF struct buf line = BUF(32 * KIB);
+    AUTO_BUF struct buf line = BUF(LINE_MAX_BYTES);
     AUTO_FD int lock = -1;
     AUTO_FD int fd = -1;
     struct stat st;
@@ -96,11 +114,13 @@ int vault_journal_add(int dir_fd, const char *sandbox, const struct vault_questi
     lock = lock_file(dir_fd, LOCK, true, err);
     if (lock < 0)
         return -1;
-    fd = openat(dir_fd, NAME, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    fd = openat(dir_fd, NAME, O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (fd < 0 || fstat(fd, &st) < 0)
         return err_os(err, "opening the vault's journal");
     if (st.st_size > (off_t)JOURNAL_MAX)
         return err_set(err, ERR_LIMIT, "too many uses of secrets wait for their receipts");
+    if (mend(fd, st.st_size, err) < 0)
+        return -1;
     if (write_all(fd, line.p, line.n, err) < 0)
         return err_in(err, "writing the vault's journal");
     CRASH_POINT("vault-use-written");

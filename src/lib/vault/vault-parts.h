@@ -45,9 +45,9 @@ void master_forget(const struct vault *vault, const struct master_ref *ref);
 int master_keys(struct vault *vault, struct err *err) MUST_CHECK; /* those of vault->master */
 
 /* file.c */
-int file_look(int dir_fd, struct master_ref *out, bool *exists, struct err *err) MUST_CHECK;
-int file_load(struct vault *vault, struct err *err) MUST_CHECK;
-int file_save(struct vault *vault, struct err *err) MUST_CHECK;
+int vault_file_look(int dir_fd, struct master_ref *out, bool *exists, struct err *err) MUST_CHECK;
+int vault_file_load(struct vault *vault, struct err *err) MUST_CHECK;
+int vault_file_save(struct vault *vault, struct err *err) MUST_CHECK;
 
 /* binding.c */
 struct json *binding_json(struct arena *mem, const struct vault_binding *binding);
@@ -56,11 +56,11 @@ bool binding_fits(const struct vault_binding *binding, const struct vault_questi
                   bool with_slot);
 
 /* entry.c: what a data key is sealed under is of this name, version and bindings. */
-int entry_seal(const struct vault *vault, struct arena *mem, struct entry *entry, struct str value,
-               struct err *err) MUST_CHECK;
-int entry_reseal(const struct vault *vault, struct arena *mem, struct entry *entry,
-                 struct str data_key, struct err *err) MUST_CHECK;
-int entry_data_key(const struct vault *vault, const struct entry *entry, struct secret **out,
-                   struct err *err) MUST_CHECK;
-int entry_open(const struct vault *vault, const struct entry *entry, struct secret **out,
-               struct err *err) MUST_CHECK;
+int vault_entry_seal(const struct vault *vault, struct arena *mem, struct entry *entry,
+                     struct str value, struct err *err) MUST_CHECK;
+int vault_entry_reseal(const struct vault *vault, struct arena *mem, struct entry *entry,
+                       struct str data_key, struct err *err) MUST_CHECK;
+int vault_entry_data_key(const struct vault *vault, const struct entry *entry, struct secret **out,
+                         struct err *err) MUST_CHECK;
+int vault_entry_open(const struct vault *vault, const struct entry *entry, struct secret **out,
+                     struct err *err) MUST_CHECK;

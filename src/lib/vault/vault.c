@@ -58,7 +58,7 @@ int vault_look(const char *state_dir, enum vault_master *out, struct err *err)
     *out = VAULT_KEY_FILE;
     if (fd < 0)
         return errno == ENOENT ? 0 : err_os(err, "opening the vault");
-    if (file_look(fd, &ref, &exists, err) < 0)
+    if (vault_file_look(fd, &ref, &exists, err) < 0)
         return -1;
     *out = ref.kind;
     return 0;
@@ -68,13 +68,13 @@ static int unlock(struct vault *vault, struct str passphrase, struct err *err)
 {
     bool exists;
 
-    if (file_look(vault->dir_fd, &vault->ref, &exists, err) < 0)
+    if (vault_file_look(vault->dir_fd, &vault->ref, &exists, err) < 0)
         return -1;
     vault->generation = exists; /* then its key is there, too */
     if (master_find(vault, &vault->ref, passphrase, &vault->master, err) < 0 ||
         master_keys(vault, err) < 0)
         return -1;
-    return file_load(vault, err);
+    return vault_file_load(vault, err);
 }
 
 int vault_open(const char *state_dir, struct str passphrase, struct vault **out, struct err *err)
@@ -103,9 +103,9 @@ int vault_open_at(int dir_fd, struct str master, struct vault **out, struct err 
     if (master.n == 0) {
         if (unlock(vault, (struct str){0}, err) < 0)
             return -1;
-    } else if (file_look(vault->dir_fd, &vault->ref, &exists, err) < 0 ||
+    } else if (vault_file_look(vault->dir_fd, &vault->ref, &exists, err) < 0 ||
                secret_new(master, &vault->master, err) < 0 || master_keys(vault, err) < 0 ||
-               file_load(vault, err) < 0) {
+               vault_file_load(vault, err) < 0) {
         return -1;
     }
     *out = TAKE(vault);
@@ -140,11 +140,11 @@ static int begin(struct vault *vault, struct err *err)
     struct master_ref ref;
     bool exists;
 
-    if (lock < 0 || file_look(vault->dir_fd, &ref, &exists, err) < 0)
+    if (lock < 0 || vault_file_look(vault->dir_fd, &ref, &exists, err) < 0)
         return -1;
     if (exists && (ref.kind != vault->ref.kind || strcmp(ref.ref, vault->ref.ref) != 0))
         return err_set(err, ERR_CONFLICT, "the vault has been given another key: try again");
-    if (file_load(vault, err) < 0)
+    if (vault_file_load(vault, err) < 0)
         return -1;
     return TAKE_FD(lock);
 }
@@ -219,7 +219,8 @@ int vault_set(struct vault *vault, struct arena *mem, const char *name, struct s
         entry = insert(vault, name);
     entry->record.version++;
     entry->record.changed_at = (int64_t)time(NULL);
-    if (entry_seal(vault, &vault->mem, entry, value, err) < 0 || file_save(vault, err) < 0)
+    if (vault_entry_seal(vault, &vault->mem, entry, value, err) < 0 ||
+        vault_file_save(vault, err) < 0)
         return -1;
     copy_record(mem, &entry->record, out);
     return 0;
@@ -229,7 +230,8 @@ static int save_bindings(struct vault *vault, struct arena *mem, struct entry *e
                          struct str data_key, struct vault_record *out, struct err *err)
 {
     entry->record.changed_at = (int64_t)time(NULL);
-    if (entry_reseal(vault, &vault->mem, entry, data_key, err) < 0 || file_save(vault, err) < 0)
+    if (vault_entry_reseal(vault, &vault->mem, entry, data_key, err) < 0 ||
+        vault_file_save(vault, err) < 0)
         return -1;
     copy_record(mem, &entry->record, out);
     return 0;
@@ -254,7 +256,7 @@ int vault_bind(struct vault *vault, struct arena *mem, const char *name,
     for (size_t i = 0; i < entry->record.binding_n; i++)
         if (strcmp(entry->record.bindings[i].id, checked.id) == 0)
             return err_set(err, ERR_CONFLICT, "%s has that binding: %s", name, checked.id);
-    if (entry_data_key(vault, entry, &data_key, err) < 0)
+    if (vault_entry_data_key(vault, entry, &data_key, err) < 0)
         return -1;
     copy_record(&vault->mem, &entry->record, &with);
     with.bindings[with.binding_n++] = checked;
@@ -281,7 +283,7 @@ int vault_unbind(struct vault *vault, struct arena *mem, const char *name, const
         at++;
     if (at == record->binding_n)
         return err_set(err, ERR_NOT_FOUND, "%s has no binding \"%.32s\"", name, binding_id);
-    if (entry_data_key(vault, entry, &data_key, err) < 0)
+    if (vault_entry_data_key(vault, entry, &data_key, err) < 0)
         return -1;
     record->binding_n--;
     memmove(&record->bindings[at], &record->bindings[at + 1],
@@ -303,7 +305,7 @@ int vault_remove(struct vault *vault, const char *name, struct err *err)
     at = (size_t)(entry - vault->entries);
     vault->n--;
     memmove(entry, entry + 1, (vault->n - at) * sizeof *entry);
-    return file_save(vault, err);
+    return vault_file_save(vault, err);
 }
 
 /* Every data key, out of the old seal and into the new one. */
@@ -312,8 +314,9 @@ static int rewrap(struct vault *vault, struct vault *with, struct err *err)
     for (size_t i = 0; i < vault->n; i++) {
         AUTO(secret) struct secret *data_key = NULL;
 
-        if (entry_data_key(vault, &vault->entries[i], &data_key, err) < 0 ||
-            entry_reseal(with, &vault->mem, &vault->entries[i], secret_reveal(data_key), err) < 0)
+        if (vault_entry_data_key(vault, &vault->entries[i], &data_key, err) < 0 ||
+            vault_entry_reseal(with, &vault->mem, &vault->entries[i], secret_reveal(data_key),
+                               err) < 0)
             return -1;
     }
     return 0;
@@ -339,7 +342,7 @@ int vault_rekey(struct vault *vault, enum vault_master master, struct str passph
     vault->master = TAKE(with->master);
     vault->mac_key = TAKE(with->mac_key);
     vault->wrap_key = TAKE(with->wrap_key);
-    if (file_save(vault, err) < 0)
+    if (vault_file_save(vault, err) < 0)
         return -1;
     CRASH_POINT("vault-rekeyed");
     master_forget(vault, &old);
@@ -353,7 +356,7 @@ int vault_show(struct vault *vault, struct arena *mem, const char *name, struct 
 {
     const struct entry *entry;
 
-    if (file_load(vault, err) < 0)
+    if (vault_file_load(vault, err) < 0)
         return -1;
     entry = find(vault, name);
     if (!entry)
@@ -365,7 +368,7 @@ int vault_show(struct vault *vault, struct arena *mem, const char *name, struct 
 int vault_list(struct vault *vault, struct arena *mem, struct vault_record **out, size_t *n,
                struct err *err)
 {
-    if (file_load(vault, err) < 0)
+    if (vault_file_load(vault, err) < 0)
         return -1;
     *out = arena_array(mem, struct vault_record, vault->n + 1);
     *n = vault->n;
@@ -390,7 +393,7 @@ int vault_reveal(struct vault *vault, const struct vault_question *question,
     const struct entry *entry;
     const struct vault_binding *fits = NULL;
 
-    if (file_load(vault, err) < 0)
+    if (vault_file_load(vault, err) < 0)
         return -1;
     entry = find(vault, question->name);
     for (size_t i = 0; entry && !fits && i < entry->record.binding_n; i++)
@@ -400,7 +403,7 @@ int vault_reveal(struct vault *vault, const struct vault_question *question,
         return err_set(err, ERR_FORBIDDEN,
                        "no secret \"%.64s\" is bound to this request: see brig vault bind",
                        question->name);
-    if (entry_open(vault, entry, &out->value, err) < 0)
+    if (vault_entry_open(vault, entry, &out->value, err) < 0)
         return -1;
     out->version = entry->record.version;
     memcpy(out->binding, fits->id, sizeof out->binding);
@@ -418,7 +421,7 @@ static bool has_slot(const struct vault_slot *slots, size_t n, const struct vaul
 int vault_bound(struct vault *vault, const struct vault_question *question,
                 struct vault_slot out[VAULT_BOUND_MAX], size_t *n, struct err *err)
 {
-    if (file_load(vault, err) < 0)
+    if (vault_file_load(vault, err) < 0)
         return -1;
     *n = 0;
     for (size_t i = 0; i < vault->n; i++)

@@ -23,6 +23,7 @@ const struct route *route_tables[ROUTE_TABLES_MAX + 1] = {
     routes_receipts,
     routes_tokens,
     routes_freeze,
+    routes_vault,
     routes_usage,
     routes_approvals,
     NULL,

@@ -19,6 +19,7 @@ extern const struct route routes_ports[];
 extern const struct route routes_tail[];
 extern const struct route routes_tokens[];
 extern const struct route routes_freeze[];
+extern const struct route routes_vault[];
 extern const struct route routes_usage[];
 extern const struct route routes_approvals[];
 extern const struct route routes_snapshots[];

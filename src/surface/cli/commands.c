@@ -75,7 +75,7 @@ static const struct cli_option token_create_options[] = {
     {"--principal", "NAME", VALUE_TEXT,
      .help = "who acts with it, as receipts name them (default: token:ID)"},
     {"--scope", "SCOPE", VALUE_CHOICE, .repeatable = true,
-     .values = "read run host images receipts policy approve metrics admin",
+     .values = "read run host images receipts policy approve metrics admin vault",
      .help = "what it may do, repeatable (default: read, run and receipts)"},
     {"--expires", "DUR", VALUE_DURATION, .help = "it ends by itself after this long"},
     {"--rate", "N", VALUE_COUNT, .help = "requests a second (default: the daemon's)"},
@@ -180,6 +180,7 @@ const struct command_group command_groups[] = {
     {"policy",    "work with the rules that decide" },
     {"token",     "who may speak to the daemon"     },
     {"approvals", "what waits for a person's word"  },
+    {"vault",     "secrets, and where each may go"  },
 };
 const size_t command_group_n = COUNT(command_groups);
 
@@ -626,6 +627,14 @@ const struct command *const commands[] = {
     &approvals_reject,
     &approvals_enroll,
     &approvals_custodians,
+    &vault_set_row,
+    &vault_rotate_row,
+    &vault_bind_row,
+    &vault_unbind_row,
+    &vault_list_row,
+    &vault_show_row,
+    &vault_remove_row,
+    &vault_rekey_row,
     &usage,
     &freeze,
     &unfreeze,

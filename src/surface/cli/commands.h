@@ -23,6 +23,10 @@ extern const struct command sandbox_exec, sandbox_create, sandbox_list, sandbox_
 /* The rows of commands-policy.c. */
 extern const struct command policy_explain, policy_preset;
 
+/* The rows of commands-vault.c. */
+extern const struct command vault_set_row, vault_rotate_row, vault_bind_row, vault_unbind_row,
+    vault_list_row, vault_show_row, vault_remove_row, vault_rekey_row;
+
 /* The rows of commands-snapshot.c. */
 extern const struct command sandbox_snapshot, sandbox_restore, sandbox_fork, snapshot_list_row,
     snapshot_show_row, snapshot_remove_row, snapshot_verify_row, snapshot_tend_row,
@@ -112,6 +116,14 @@ int run_approvals_custodians(struct invocation *inv);
 int run_usage(struct invocation *inv);  /* usage.c */
 int run_freeze(struct invocation *inv); /* freeze.c */
 int run_unfreeze(struct invocation *inv);
+int run_vault_set(struct invocation *inv); /* vault.c */
+int run_vault_rotate(struct invocation *inv);
+int run_vault_bind(struct invocation *inv);
+int run_vault_unbind(struct invocation *inv);
+int run_vault_list(struct invocation *inv);
+int run_vault_show(struct invocation *inv);
+int run_vault_remove(struct invocation *inv);
+int run_vault_rekey(struct invocation *inv);
 int run_token_create(struct invocation *inv);
 int run_token_list(struct invocation *inv);
 int run_token_revoke(struct invocation *inv);

@@ -62,6 +62,11 @@ enum {
     AT_TOKENS,
     AT_TOKEN_MADE,
     AT_TOKEN_REVOKED,
+    AT_SECRET_BINDING,
+    AT_SECRET,
+    AT_SECRETS,
+    AT_SECRET_DONE,
+    AT_SECRET_GONE,
     AT_POLICY_ERROR,
     AT_POLICY_CHECK,
     AT_POLICY,
@@ -464,6 +469,46 @@ static const struct shape_member token_revoked[] = {
     {0},
 };
 
+static const struct shape_member secret_binding[] = {
+    {TEXT("id")},
+    {TEXT("tenant")},
+    {TEXT("subject")},
+    {TEXT("pack")},
+    {TEXT("scheme")},
+    {TEXT("host")},
+    {INT("port")},
+    {TEXT("method")},
+    {TEXT("path")},
+    {TEXT("slot")},
+    {0},
+};
+
+static const struct shape_member secret[] = {
+    {TEXT("name")},
+    {INT("version")},
+    {TEXT("created_at")},
+    {TEXT("changed_at")},
+    {LIST("bindings", SECRET_BINDING)},
+    {0},
+};
+
+static const struct shape_member secrets[] = {
+    {LIST("secrets", SECRET)},
+    {0},
+};
+
+static const struct shape_member secret_done[] = {
+    {ALSO(SECRET)},
+    {TEXT("receipt_id")},
+    {0},
+};
+
+static const struct shape_member secret_gone[] = {
+    {TEXT("name")},
+    {TEXT("receipt_id")},
+    {0},
+};
+
 static const struct shape_member policy_error[] = {
     {TEXT("code")},
     {BYTES("message")},
@@ -755,6 +800,11 @@ const struct shape view_shapes[] = {
     [AT_TOKENS] = {"Tokens", tokens},
     [AT_TOKEN_MADE] = {"TokenMade", token_made},
     [AT_TOKEN_REVOKED] = {"TokenRevoked", token_revoked},
+    [AT_SECRET_BINDING] = {"SecretBinding", secret_binding},
+    [AT_SECRET] = {"Secret", secret},
+    [AT_SECRETS] = {"Secrets", secrets},
+    [AT_SECRET_DONE] = {"SecretDone", secret_done},
+    [AT_SECRET_GONE] = {"SecretGone", secret_gone},
     [AT_POLICY_ERROR] = {"PolicyError", policy_error},
     [AT_POLICY_CHECK] = {"PolicyCheck", policy_check},
     [AT_POLICY] = {"Policy", policy},

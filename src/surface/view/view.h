@@ -25,6 +25,7 @@ struct approval;
 struct custodian;
 struct frozen;
 struct token;
+struct vault_record;
 struct usage;
 
 /* {"error":{"message","type","code","reason_code","details"}}; details may be NULL. */
@@ -99,6 +100,8 @@ bool view_is_good(const struct record_report *report);
 
 /* Without its words. */
 struct json *view_token(struct arena *mem, const struct token *token);
+/* Without its value. */
+struct json *view_secret(struct arena *mem, const struct vault_record *record);
 struct json *view_approval(struct arena *mem, const struct approval *approval);
 struct json *view_custodian(struct arena *mem, const struct custodian *custodian);
 struct json *view_usage(struct arena *mem, const struct usage *usage);
