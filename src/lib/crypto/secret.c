@@ -3,6 +3,7 @@
 
 #include <assert.h>
 #include <sodium.h>
+#include <stddef.h>
 #include <string.h>
 
 #include "lib/crypto/key.h"
@@ -15,12 +16,16 @@ struct secret {
 int secret_blank(size_t n, struct secret **out, char **room, struct err *err)
 {
     struct secret *secret;
+    size_t size = sizeof *secret + n + 1; /* a NUL behind it, for C strings */
 
     crypto_ready();
-    secret = sodium_malloc(sizeof *secret + n + 1); /* a NUL behind it, for C strings */
+    /* What libsodium gives ends where a page does, so a whole number of alignments begins at one.
+     */
+    size = (size + _Alignof(max_align_t) - 1) / _Alignof(max_align_t) * _Alignof(max_align_t);
+    secret = sodium_malloc(size);
     if (!secret)
         return err_set(err, ERR_LIMIT, "no locked memory for a secret of %zu bytes", n);
-    memset(secret, 0, sizeof *secret + n + 1);
+    memset(secret, 0, size);
     secret->n = n;
     *room = secret->bytes;
     *out = secret;
