@@ -31,7 +31,7 @@ static bool put(char *to, size_t size, const char *text)
 
     if (n >= size)
         return false;
-    memcpy(to, text, n);
+    memcpy(to, text, n + 1);
     return true;
 }
 

@@ -128,7 +128,7 @@ int percent_decode(struct str raw, char out[DECODED_MAX])
     size_t n = 0;
 
     for (size_t i = 0; i < raw.n; i++) {
-        char c = raw.p[i] == '+' ? ' ' : raw.p[i];
+        char c = (char)(raw.p[i] == '+' ? ' ' : raw.p[i]);
 
         if (c == '%') {
             int high = i + 2 < raw.n ? hex_digit(raw.p[i + 1]) : -1;
