@@ -38,7 +38,7 @@ unset SSL_CERT_FILE
         curl -sS --cacert $CA -x $PROXY https://api.test:9447/no-alpn | head -1
         curl -sS --cacert $CA -o /dev/null -w "h2 %{http_version} %{http_code} %{size_download}\n" -x $PROXY https://second.test/big
         curl -sS --cacert $CA --resolve second.test:443:$B --http2 https://second.test/hello
-        curl -sS --cacert $CA --http1.1 -o /dev/null -w "%{http_version}\n" -x $PROXY https://second.test/hello
+        curl -sS --cacert $CA --http2 -o /dev/null -w "%{http_version}\n" -x $PROXY https://api.test/mirrored
         SSL_CERT_FILE=$CA https_proxy=$PROXY python3 -c "
 import urllib.request
 print(urllib.request.urlopen(\"https://api.test/python\").read().decode().split(chr(13))[0])"
