@@ -8,7 +8,9 @@ certificates of egress-tls.bash in the folder beside LOG:
         good, HTTP/2
     9447 good, no ALPN    9448 ends in the middle of an answer     9449 resets in the handshake
 """
+import ctypes
 import os
+import signal
 import socket
 import ssl
 import subprocess
@@ -99,7 +101,8 @@ with open(f"{DIR}/www/hello", "w") as f:
 with open(f"{DIR}/www/big", "wb") as f:
     f.write(b"z" * 3000000)
 h2 = subprocess.Popen(["nghttpd", "-a", "45.33.32.11", "-d", f"{DIR}/www", "--trailer", "x-end: yes", "-v", "--echo-upload",
-                       "443", f"{DIR}/good.key", f"{DIR}/good.crt"], stdout=open(f"{DIR}/nghttpd.log", "w"), stderr=subprocess.STDOUT)
+                       "443", f"{DIR}/good.key", f"{DIR}/good.crt"], stdout=open(f"{DIR}/nghttpd.log", "w"), stderr=subprocess.STDOUT,
+                      preexec_fn=lambda: ctypes.CDLL(None).prctl(1, signal.SIGKILL))  # PR_SET_PDEATHSIG: it ends with us
 while True:
     try:
         socket.create_connection(("45.33.32.11", 443), 1).close()
