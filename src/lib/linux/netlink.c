@@ -115,9 +115,9 @@ int netlink_open(int protocol, int *out, struct err *err)
 }
 
 /* How many answers a datagram holds, or -1 with errno set for the first that is no success. */
-static int count_answers(const void *bytes, size_t n)
+static int count_answers(void *bytes, size_t n)
 {
-    const struct nlmsghdr *message = bytes;
+    struct nlmsghdr *message = bytes; /* the macros to walk it know no const */
     int answers = 0;
 
     for (; NLMSG_OK(message, n); message = NLMSG_NEXT(message, n)) {
