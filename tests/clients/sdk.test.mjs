@@ -83,7 +83,7 @@ for (const [way, options] of Object.entries(ways)) {
       const second = await client.sandboxes.create();
       const page = await client.sandboxes.page({ limit: 1 });
       assert.equal(page.sandboxes.length, 1);
-      assert.equal(page.next, page.sandboxes[0].sandbox_id);
+      assert.equal(page.next_after, page.sandboxes[0].sandbox_id);
       const paged = [];
       for await (const one of client.sandboxes.all({ limit: 1 })) paged.push(one.sandbox_id);
       assert.deepEqual(paged, [...paged].sort());

@@ -98,11 +98,11 @@ teardown() {
     api '/v1/sandboxes?limit=2'
     json_is '.sandboxes | length' 2
     first=$(jq -r '.sandboxes[].sandbox_id' <<<"$output")
-    next=$(jq -r .next <<<"$output")
+    next=$(jq -r .next_after <<<"$output")
     [ "$next" = "$(tail -n 1 <<<"$first")" ]
     api "/v1/sandboxes?limit=2&after=$next"
     json_is '.sandboxes | length' 1
-    json_is .next null
+    json_is .next_after null
     all=$(printf '%s\n' "$first" "$(jq -r '.sandboxes[0].sandbox_id' <<<"$output")")
     [ "$all" = "$(sort <<<"$all")" ]
     [ "$(brig sandbox list --json | jq -r '.sandboxes[].sandbox_id')" = "$all" ]
@@ -114,7 +114,7 @@ teardown() {
 @test "the command line asks for every page" {
     need node
     node -e '
-        const page = (id, next) => JSON.stringify({ sandboxes: [{ sandbox_id: id, name: id, state: "running", labels: [] }], ...(next && { next }) });
+        const page = (id, next) => JSON.stringify({ sandboxes: [{ sandbox_id: id, name: id, state: "running", labels: [] }], ...(next && { next_after: next }) });
         require("http").createServer((request, answer) => {
             answer.setHeader("content-type", "application/json");
             answer.end({ "/v1/sandboxes": page("a", "a"), "/v1/sandboxes?after=a": page("b", "b"), "/v1/sandboxes?after=b": page("c", process.argv[2]) }[request.url]);

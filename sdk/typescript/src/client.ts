@@ -27,7 +27,7 @@ export interface SandboxQuery {
 
 export interface SandboxPage {
   sandboxes: SandboxInfo[];
-  next?: string;
+  next_after?: string;
 }
 
 export class Sandboxes {
@@ -56,11 +56,11 @@ export class Sandboxes {
     do {
       const page = await this.page({ ...query, ...(after === undefined ? {} : { after }) }, options);
       yield* page.sandboxes;
-      after = page.next;
+      after = page.next_after;
     } while (after !== undefined);
   }
 
-  /** One page of them; next is there when there are more: the `after` of the next page. */
+  /** One page of them; next_after is there when there are more: the `after` of the next page. */
   page(query: SandboxQuery = {}, options: CallOptions = {}): Promise<SandboxPage> {
     return this.wire.json("GET", ["v1", "sandboxes"], { ...options, query: { ...query } });
   }

@@ -159,7 +159,7 @@ struct list_query {
 static const struct field list_query_fields[] = {
     {"limit", FIELD_COUNT, offsetof(struct list_query, limit), .min = 1, .max = LIST_MAX},
     {"after", FIELD_TEXT, offsetof(struct list_query, after), .max = ID_BYTES,
-     .help = "Only those behind this id: the next page, when the one before said next."},
+     .help = "Only those behind this id: the next page, when the one before had next_after."},
     {0},
 };
 /* clang-format on */
@@ -215,7 +215,7 @@ static int list(struct call *call, const void *body, const void *query, struct e
     call_release(call, &lent);
     json_put(answer, "sandboxes", listing.list);
     if (listing.has_more)
-        json_put_text(&call->mem, answer, "next", listing.last);
+        json_put_text(&call->mem, answer, "next_after", listing.last);
     return failed ? -1 : call_answer(call, 200, answer, err);
 }
 
@@ -383,7 +383,7 @@ const struct route routes_sandboxes[] = {
      .query_size = sizeof(struct list_query),
      .name = "listSandboxes",
      .summary = "The sandboxes there are, by id.",
-     .answer = "At most limit of them (1000); with next, the id to ask for more behind, when there are more.",
+     .answer = "At most limit of them (1000); next_after is there when there are more: the after of the next page.",
      .handle = list},
     {.method = HTTP_POST,
      .path = "/v1/sandboxes",

@@ -53,7 +53,7 @@ static int list_page(struct invocation *inv, struct remote *remote, struct json 
         if (!inv->json)
             print_line(inv, item);
     }
-    *next = json_get(doc, "next") ? doc_text(&inv->mem, doc, "next") : NULL;
+    *next = json_get(doc, "next_after") ? doc_text(&inv->mem, doc, "next_after") : NULL;
     if (*next && after && strcmp(*next, after) <= 0)
         return err_set(err, ERR_INTEGRITY, "the daemon lists the same sandboxes again");
     return 0;

@@ -149,7 +149,7 @@ static const struct shape_member sandbox_made[] = {
 
 static const struct shape_member sandboxes[] = {
     {LIST("sandboxes", SANDBOX)},
-    {TEXT("next"), .optional = true},
+    {TEXT("next_after"), .optional = true},
     {0},
 };
 
