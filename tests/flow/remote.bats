@@ -234,6 +234,44 @@ END
     asked runSocket execSocket execSocket execSocket
 }
 
+@test "what waits for a person, the stop button, and a sandbox that is made again" {
+    serve
+    make --name box
+    same sandbox recreate nobody
+    [ "$status" -eq 66 ]
+    same sandbox recreate box
+    same sandbox recreate box --json
+    asked createSandbox recreateSandbox getSandbox recreateSandbox getSandbox recreateSandbox
+    printf 'version: 1\ndefault: allow\ncommands:\n  - ask: [touch, "**"]\n' >ask.yaml
+    run -77 brig sandbox exec --policy ask.yaml -- touch /tmp/a
+    approval=$(brig approvals list --json | jq -r '.approvals[0].approval_id')
+    same approvals list
+    grep -q touch a.out
+    same approvals list --json --limit 1
+    same approvals list --state used
+    same approvals show "$approval"
+    same approvals show nothing
+    same approvals confirm nothing
+    same approvals confirm "$approval" # nobody confirms what he asked for himself
+    [ "$status" -eq 77 ]
+    asked runSocket listApprovals listApprovals listApprovals listApprovals showApproval showApproval confirmApproval confirmApproval
+    # The button is pressed here while there is a here; elsewhere, there.
+    brig freeze --principal somebody --reason 'enough of it' >here
+    export BRIG_SOCKET=$WORK/d.sock
+    brig freeze --status >there.status
+    brig unfreeze --principal somebody >there.undone
+    brig freeze --principal somebody --reason 'enough of it' >there
+    run ! brig unfreeze --principal nobody
+    unset BRIG_SOCKET
+    asked listFrozen unfreeze freeze unfreeze
+    brig freeze --status >here.status
+    brig unfreeze --principal somebody >here.undone
+    for what in status undone; do
+        diff <(normal <there.$what) <(normal <here.$what) >&2
+    done
+    diff <(normal <there) <(normal <here) >&2
+}
+
 last_reason_is() {
     "$BRIG" sandbox list >/dev/null 2>&1 # who comes next looks for what was left behind
     [ "$("$BRIG" receipts export 2>/dev/null | tail -n 1 | jq -r .reason_code)" = "$1" ]

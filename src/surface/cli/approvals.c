@@ -7,6 +7,7 @@
 #include "lib/json/json.h"
 #include "model/run.h"
 #include "surface/cli/passphrase.h"
+#include "surface/cli/remote.h"
 #include "surface/cli/sandbox.h"
 #include "surface/view/view.h"
 
@@ -45,21 +46,34 @@ static void print_command(struct invocation *inv, const struct json *subject)
     }
 }
 
+static void print_approval(struct invocation *inv, const struct json *doc)
+{
+    struct arena *mem = &inv->mem;
+
+    (void)fprintf(inv->out, "%s  %-9s  %s  %s ", doc_text(mem, doc, "approval_id"),
+                  doc_text(mem, doc, "state"), doc_text(mem, doc, "asked_at"),
+                  doc_text(mem, doc, "requester"));
+    print_command(inv, json_get(doc, "subject"));
+    (void)fputc('\n', inv->out);
+}
+
+static int print_list(struct invocation *inv, const struct json *doc)
+{
+    const struct json *list = json_get(doc, "approvals");
+
+    if (inv->json)
+        return cli_json(inv, doc);
+    for (const struct json *one = list ? list->first : NULL; one; one = one->next)
+        print_approval(inv, one);
+    return 0;
+}
+
 static int on_approval(void *context, const struct approval *approval, struct err *err)
 {
     struct listing *listing = context;
-    struct invocation *inv = listing->inv;
-    struct json *view = view_approval(&inv->mem, approval);
 
     (void)err;
-    if (inv->json) {
-        json_push(listing->list, view);
-        return 0;
-    }
-    (void)fprintf(inv->out, "%s  %-9s  %s  %s ", approval->id, approval_state_name(approval->state),
-                  view_moment(&inv->mem, approval->asked_at), approval->requester);
-    print_command(inv, json_get(view, "subject"));
-    (void)fputc('\n', inv->out);
+    json_push(listing->list, view_approval(&listing->inv->mem, approval));
     return 0;
 }
 
@@ -92,7 +106,7 @@ int run_approvals_list(struct invocation *inv)
         approvals_each(approvals, &query, on_approval, &listing, &err) < 0)
         return cli_error(inv, &err);
     json_put(result, "approvals", listing.list);
-    return inv->json ? cli_json(inv, result) : 0;
+    return print_list(inv, result);
 }
 
 /* ---- show ---- */
@@ -135,19 +149,16 @@ static int sign(struct invocation *inv, struct approval_word *word, struct err *
     return failed;
 }
 
-static int print_word(struct invocation *inv, const struct approval *approval,
-                      const struct run *run)
+static int print_word(struct invocation *inv, const struct json *doc)
 {
-    struct json *object;
+    struct arena *mem = &inv->mem;
 
-    if (!inv->json) {
-        (void)fprintf(inv->out, "%s %s, by %s; receipt %s\n", approval_state_name(approval->state),
-                      approval->id, approval->decided_by, run->closing.id);
-        return 0;
-    }
-    object = view_approval(&inv->mem, approval);
-    json_put_text(&inv->mem, object, "receipt_id", run->closing.id);
-    return cli_json(inv, object);
+    if (inv->json)
+        return cli_json(inv, doc);
+    (void)fprintf(inv->out, "%s %s, by %s; receipt %s\n", doc_text(mem, doc, "state"),
+                  doc_text(mem, doc, "approval_id"), doc_text(mem, doc, "decided_by"),
+                  doc_text(mem, doc, "receipt_id"));
+    return 0;
 }
 
 static int give_word(struct invocation *inv, bool confirm)
@@ -156,6 +167,7 @@ static int give_word(struct invocation *inv, bool confirm)
     struct approval_word word = {
         .id = inv->operands.v[0], .confirm = confirm, .comment = option_text(inv, "--comment")};
     struct approval approval;
+    struct json *doc;
     struct run run;
     struct err err;
     int status;
@@ -165,9 +177,13 @@ static int give_word(struct invocation *inv, bool confirm)
     if (sandbox_call_open(inv, &call, &status) < 0)
         return status;
     run_init(&run);
-    status = govern_approve(call.govern, &call.request, &word, &run, &approval, &err) < 0
-                 ? cli_error(inv, &err)
-                 : print_word(inv, &approval, &run);
+    if (govern_approve(call.govern, &call.request, &word, &run, &approval, &err) < 0) {
+        status = cli_error(inv, &err);
+    } else {
+        doc = view_approval(&inv->mem, &approval);
+        json_put_text(&inv->mem, doc, "receipt_id", run.closing.id);
+        status = print_word(inv, doc);
+    }
     run_done(&run);
     return status;
 }
@@ -180,6 +196,81 @@ int run_approvals_confirm(struct invocation *inv)
 int run_approvals_reject(struct invocation *inv)
 {
     return give_word(inv, false);
+}
+
+/* ---- by a daemon ---- */
+
+int remote_approvals_list(struct invocation *inv, struct remote *remote)
+{
+    static const char *const theirs[] = {"next_after", NULL};
+    uint64_t limit = option_number(inv, "--limit");
+    int state = state_wanted(inv);
+    const struct json *doc = NULL;
+    struct err err;
+
+    if (remote_ask(
+            inv, remote, HTTP_GET,
+            arena_printf(&inv->mem, "/v1/approvals?limit=%llu&after=%llu&state=%s",
+                         (unsigned long long)(limit ? limit : LIST_DEFAULT),
+                         (unsigned long long)option_number(inv, "--after"),
+                         state < 0 ? "any" : approval_state_name((enum approval_state)state)),
+            NULL, &doc, &err) < 0) {
+        remote->not_done |= remote->status == 400; /* more than it answers at once */
+        return remote_failed(inv, remote, &err);
+    }
+    return print_list(inv, doc_without(&inv->mem, doc, theirs));
+}
+
+/* An id is asked for as it was written. */
+static const char *approval_path(struct invocation *inv, const char *rest)
+{
+    const char *id = inv->operands.v[0];
+
+    return *id && strcmp(id, ".") != 0 && strcmp(id, "..") != 0
+               ? arena_printf(&inv->mem, "/v1/approvals/%s%s", remote_escape(inv, id), rest)
+               : NULL;
+}
+
+int remote_approvals_show(struct invocation *inv, struct remote *remote)
+{
+    const char *target = approval_path(inv, "");
+    const struct json *doc = NULL;
+    struct err err;
+
+    if (!target)
+        return REMOTE_NOT_DONE;
+    if (remote_ask(inv, remote, HTTP_GET, target, NULL, &doc, &err) < 0)
+        return remote_failed(inv, remote, &err);
+    return cli_json(inv, doc);
+}
+
+/* A custodian's signature is made here, with a key that is in the state directory. */
+static int remote_word(struct invocation *inv, struct remote *remote, const char *rest)
+{
+    const char *target = approval_path(inv, rest), *comment = option_text(inv, "--comment");
+    struct json *body = json_object(&inv->mem);
+    const struct json *doc = NULL;
+    struct err err;
+
+    if (!target || option_text(inv, "--as") || (comment && !str_is_utf8(str_of(comment))))
+        return REMOTE_NOT_DONE;
+    if (comment)
+        json_put_text(&inv->mem, body, "comment", comment);
+    if (remote_ask(inv, remote, HTTP_POST, target, body, &doc, &err) < 0) {
+        remote->not_done |= remote->status == 400;
+        return remote_failed(inv, remote, &err);
+    }
+    return print_word(inv, doc);
+}
+
+int remote_approvals_confirm(struct invocation *inv, struct remote *remote)
+{
+    return remote_word(inv, remote, "/confirm");
+}
+
+int remote_approvals_reject(struct invocation *inv, struct remote *remote)
+{
+    return remote_word(inv, remote, "/reject");
 }
 
 /* ---- custodians ---- */

@@ -324,6 +324,7 @@ const struct command sandbox_recreate = {
             "files and its id are new. Nothing is destroyed when it could not be made again.",
     .options = json_option,
     .run = run_sandbox_recreate,
+    .remote = remote_sandbox_recreate,
 };
 
 const struct command sandbox_explain = {

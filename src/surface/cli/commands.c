@@ -422,6 +422,7 @@ static const struct command approvals_list = {
     .help = "One line each: id, state, when it was asked for, by whom, and the command.",
     .options = approvals_list_options,
     .run = run_approvals_list,
+    .remote = remote_approvals_list,
 };
 
 static const struct command approvals_show = {
@@ -434,6 +435,7 @@ static const struct command approvals_show = {
     .help = "ID may be the beginning of one.",
     .options = json_option,
     .run = run_approvals_show,
+    .remote = remote_approvals_show,
 };
 
 static const struct command approvals_confirm = {
@@ -449,6 +451,7 @@ static const struct command approvals_confirm = {
         "(\"approvals enroll\").",
     .options = approvals_word_options,
     .run = run_approvals_confirm,
+    .remote = remote_approvals_confirm,
 };
 
 static const struct command approvals_reject = {
@@ -461,6 +464,7 @@ static const struct command approvals_reject = {
     .help = "The same request is refused until this one would have expired.",
     .options = approvals_word_options,
     .run = run_approvals_reject,
+    .remote = remote_approvals_reject,
 };
 
 static const struct command approvals_enroll = {
@@ -504,6 +508,7 @@ static const struct command freeze = {
             "on: \"sandbox pause\" and \"sandbox destroy\" work as before.",
     .options = freeze_options,
     .run = run_freeze,
+    .remote = remote_freeze,
 };
 
 static const struct command unfreeze = {
@@ -513,6 +518,7 @@ static const struct command unfreeze = {
     .help = "Takes back exactly the entry that \"freeze\" made with the same options; others stay.",
     .options = unfreeze_options,
     .run = run_unfreeze,
+    .remote = remote_unfreeze,
 };
 
 static const struct command doctor = {

@@ -69,6 +69,7 @@ int remote_sandbox_exec(struct invocation *inv, struct remote *remote);   /* rem
 int remote_sandbox_create(struct invocation *inv, struct remote *remote); /* remote-kept.c */
 int remote_sandbox_list(struct invocation *inv, struct remote *remote);
 int remote_sandbox_show(struct invocation *inv, struct remote *remote);
+int remote_sandbox_recreate(struct invocation *inv, struct remote *remote);
 int remote_sandbox_pause(struct invocation *inv, struct remote *remote);
 int remote_sandbox_resume(struct invocation *inv, struct remote *remote);
 int remote_sandbox_extend(struct invocation *inv, struct remote *remote);
@@ -80,6 +81,13 @@ int remote_receipts_list(struct invocation *inv, struct remote *remote);
 int remote_receipts_show(struct invocation *inv, struct remote *remote);
 int remote_receipts_head(struct invocation *inv, struct remote *remote);
 int remote_receipts_export(struct invocation *inv, struct remote *remote);
+
+int remote_freeze(struct invocation *inv, struct remote *remote); /* freeze.c */
+int remote_unfreeze(struct invocation *inv, struct remote *remote);
+int remote_approvals_list(struct invocation *inv, struct remote *remote); /* approvals.c */
+int remote_approvals_show(struct invocation *inv, struct remote *remote);
+int remote_approvals_confirm(struct invocation *inv, struct remote *remote);
+int remote_approvals_reject(struct invocation *inv, struct remote *remote);
 
 /* Receipts as "receipts list" prints them. */
 #define RECEIPTS_LIST_DEFAULT 20

@@ -6,6 +6,7 @@
 
 #include "lib/json/json.h"
 #include "model/run.h"
+#include "surface/cli/remote.h"
 #include "surface/cli/sandbox.h"
 #include "surface/view/view.h"
 
@@ -35,16 +36,42 @@ static int read_entry(struct invocation *inv, struct frozen *out, struct err *er
     return 0;
 }
 
-static const char *whom(struct arena *mem, const struct frozen *entry)
+static const char *whom(struct arena *mem, const struct json *doc)
 {
-    if (entry->tenant[0] && entry->principal[0])
-        return arena_printf(mem, "%s of tenant %s", entry->principal, entry->tenant);
-    if (entry->tenant[0])
-        return arena_printf(mem, "tenant %s", entry->tenant);
-    return entry->principal[0] ? arena_text(mem, str_of(entry->principal)) : "everything";
+    const char *tenant = doc_text(mem, doc, "tenant");
+    const char *principal = doc_text(mem, doc, "principal");
+
+    if (*tenant && *principal)
+        return arena_printf(mem, "%s of tenant %s", principal, tenant);
+    if (*tenant)
+        return arena_printf(mem, "tenant %s", tenant);
+    return *principal ? principal : "everything";
 }
 
 /* ---- --status ---- */
+
+static void print_entry(struct invocation *inv, const struct json *doc)
+{
+    struct arena *mem = &inv->mem;
+    const char *reason = doc_text(mem, doc, "reason");
+
+    (void)fprintf(inv->out, "%s  ", doc_text(mem, doc, "since"));
+    print_escaped(inv->out, str_of(whom(mem, doc)));
+    (void)fprintf(inv->out, ", by %s%s", doc_text(mem, doc, "by"), *reason ? ": " : "");
+    print_escaped(inv->out, str_of(reason));
+    (void)fputc('\n', inv->out);
+}
+
+static int print_list(struct invocation *inv, const struct json *doc)
+{
+    const struct json *list = json_get(doc, "frozen");
+
+    if (inv->json)
+        return cli_json(inv, doc);
+    for (const struct json *entry = list ? list->first : NULL; entry; entry = entry->next)
+        print_entry(inv, entry);
+    return 0;
+}
 
 struct listing {
     struct invocation *inv;
@@ -54,18 +81,9 @@ struct listing {
 static int on_entry(void *context, const struct frozen *entry, struct err *err)
 {
     struct listing *listing = context;
-    struct invocation *inv = listing->inv;
 
     (void)err;
-    if (inv->json) {
-        json_push(listing->list, view_frozen(&inv->mem, entry));
-        return 0;
-    }
-    (void)fprintf(inv->out, "%s  ", view_moment(&inv->mem, entry->since));
-    print_escaped(inv->out, str_of(whom(&inv->mem, entry)));
-    (void)fprintf(inv->out, ", by %s%s", entry->by, entry->reason[0] ? ": " : "");
-    print_escaped(inv->out, str_of(entry->reason));
-    (void)fputc('\n', inv->out);
+    json_push(listing->list, view_frozen(&listing->inv->mem, entry));
     return 0;
 }
 
@@ -80,30 +98,26 @@ static int print_status(struct invocation *inv)
         freeze_each(state_dir, on_entry, &listing, &err) < 0)
         return cli_error(inv, &err);
     json_put(result, "frozen", listing.list);
-    return inv->json ? cli_json(inv, result) : 0;
+    return print_list(inv, result);
 }
 
 /* ---- pressing and releasing ---- */
 
-static int print_done(struct invocation *inv, const struct frozen *entry, const struct run *run)
+static int print_done(struct invocation *inv, const struct json *doc, bool is_freeze)
 {
-    struct json *object;
-
-    if (!inv->json) {
-        (void)fprintf(inv->out, "%s %s; receipt %s\n",
-                      run->action.kind == ACTION_FREEZE ? "frozen:" : "no longer frozen:",
-                      whom(&inv->mem, entry), run->closing.id);
-        return 0;
-    }
-    object = view_frozen(&inv->mem, entry);
-    json_put_text(&inv->mem, object, "receipt_id", run->closing.id);
-    return cli_json(inv, object);
+    if (inv->json)
+        return cli_json(inv, doc);
+    (void)fprintf(inv->out, "%s %s; receipt %s\n",
+                  is_freeze ? "frozen:" : "no longer frozen:", whom(&inv->mem, doc),
+                  doc_text(&inv->mem, doc, "receipt_id"));
+    return 0;
 }
 
 static int change(struct invocation *inv, const struct frozen *entry, enum action_kind kind)
 {
     AUTO_SANDBOX_CALL struct sandbox_call call = {0};
     const char *state_dir = NULL;
+    struct json *doc;
     struct run run;
     struct err err;
     int failed, status;
@@ -116,7 +130,13 @@ static int change(struct invocation *inv, const struct frozen *entry, enum actio
     failed = kind == ACTION_FREEZE
                  ? govern_freeze(call.govern, &call.request, state_dir, entry, &run, &err)
                  : govern_unfreeze(call.govern, &call.request, state_dir, entry, &run, &err);
-    status = failed ? cli_error(inv, &err) : print_done(inv, entry, &run);
+    if (failed) {
+        status = cli_error(inv, &err);
+    } else {
+        doc = view_frozen(&inv->mem, entry);
+        json_put_text(&inv->mem, doc, "receipt_id", run.closing.id);
+        status = print_done(inv, doc, kind == ACTION_FREEZE);
+    }
     run_done(&run);
     return status;
 }
@@ -142,4 +162,68 @@ int run_unfreeze(struct invocation *inv)
     if (read_entry(inv, &entry, &err) < 0)
         return cli_error(inv, &err);
     return change(inv, &entry, ACTION_UNFREEZE);
+}
+
+/* ---- by a daemon ---- */
+
+static int put_option(struct invocation *inv, struct json *body, const char *key, const char *text)
+{
+    if (*text && !str_is_utf8(str_of(text)))
+        return -1;
+    if (*text)
+        json_put_text(&inv->mem, body, key, text);
+    return 0;
+}
+
+static int remote_change(struct invocation *inv, struct remote *remote, enum http_method method,
+                         const char *target, const struct json *body)
+{
+    const struct json *doc = NULL;
+    struct err err;
+
+    if (remote_ask(inv, remote, method, target, body, &doc, &err) < 0)
+        return remote_failed(inv, remote, &err);
+    return print_done(inv, doc, method == HTTP_POST);
+}
+
+/* Only where there is no other way: the button works whatever becomes of the daemon beside us. */
+int remote_freeze(struct invocation *inv, struct remote *remote)
+{
+    struct json *body = json_object(&inv->mem);
+    const struct json *doc = NULL;
+    struct frozen entry;
+    struct err err;
+
+    if (!remote->chosen)
+        return REMOTE_NOT_DONE;
+    if (option_flag(inv, "--status"))
+        return remote_ask(inv, remote, HTTP_GET, "/v1/freeze", NULL, &doc, &err) < 0
+                   ? remote_failed(inv, remote, &err)
+                   : print_list(inv, doc);
+    if (read_entry(inv, &entry, &err) < 0 ||
+        copy_option(inv, "--reason", entry.reason, sizeof entry.reason, &err) < 0)
+        return cli_error(inv, &err);
+    if (put_option(inv, body, "tenant", entry.tenant) < 0 ||
+        put_option(inv, body, "principal", entry.principal) < 0 ||
+        put_option(inv, body, "reason", entry.reason) < 0)
+        return REMOTE_NOT_DONE;
+    return remote_change(inv, remote, HTTP_POST, "/v1/freeze", body);
+}
+
+int remote_unfreeze(struct invocation *inv, struct remote *remote)
+{
+    const char *target = "/v1/freeze";
+    struct frozen entry;
+    struct err err;
+
+    if (!remote->chosen)
+        return REMOTE_NOT_DONE;
+    if (read_entry(inv, &entry, &err) < 0)
+        return cli_error(inv, &err);
+    if (entry.tenant[0])
+        target = arena_printf(&inv->mem, "%s?tenant=%s", target, remote_escape(inv, entry.tenant));
+    if (entry.principal[0])
+        target = arena_printf(&inv->mem, "%s%cprincipal=%s", target, entry.tenant[0] ? '&' : '?',
+                              remote_escape(inv, entry.principal));
+    return remote_change(inv, remote, HTTP_DELETE, target, NULL);
 }

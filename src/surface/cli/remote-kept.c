@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* brig sandbox create, list, show, pause, resume, extend, destroy, by a daemon. */
+/* brig sandbox create, list, show, recreate, pause, resume, extend, destroy, by a daemon. */
 
 #include "surface/cli/remote.h"
 
@@ -173,6 +173,34 @@ int remote_sandbox_create(struct invocation *inv, struct remote *remote)
     warn_mirror(inv, doc);
     if (inv->json)
         return cli_json(inv, doc_without(&inv->mem, doc, ours));
+    print_line(inv, doc);
+    return 0;
+}
+
+/* ---- recreate ---- */
+
+int remote_sandbox_recreate(struct invocation *inv, struct remote *remote)
+{
+    const char *id = inv->operands.v[0];
+    const char *target = remote_sandbox_path(inv, id, "/recreate");
+    const struct json *made = NULL, *doc = NULL;
+    struct err err;
+
+    if (!target || remote->other_home)
+        return REMOTE_NOT_DONE;
+    if (remote_ask(inv, remote, HTTP_POST, target, NULL, &made, &err) < 0) {
+        remote_look_unknown(inv, remote, id, &err);
+        return remote->details ? remote_refused(inv, remote, &err)
+                               : remote_failed(inv, remote, &err);
+    }
+    if (inv->json)
+        return cli_json(inv, made);
+    (void)fprintf(inv->err, "%s: %s is gone, %s is made as it was\n", inv->program,
+                  doc_text(&inv->mem, made, "old_sandbox_id"),
+                  doc_text(&inv->mem, made, "sandbox_id"));
+    target = remote_sandbox_path(inv, doc_text(&inv->mem, made, "sandbox_id"), "");
+    if (remote_ask(inv, remote, HTTP_GET, target, NULL, &doc, &err) < 0)
+        return remote_failed(inv, remote, &err);
     print_line(inv, doc);
     return 0;
 }
