@@ -129,6 +129,7 @@ ask() {
 }
 
 @test "over the API: the requester sees its own, another one confirms, the waiting run goes on" {
+    without_daemon "it starts its own"
     need curl
     serve --policy ask.yaml
     agent=$(token --principal agent --scope run --scope read)

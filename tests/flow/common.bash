@@ -72,6 +72,11 @@ daemon_beside() {
     return 1
 }
 
+# without_daemon WHY: skips a test whose promise is not a daemon's.
+without_daemon() {
+    [ -z "${BRIG_TEST_DAEMON-}" ] || skip "beside a daemon: $1"
+}
+
 setup() {
     common_setup
 }

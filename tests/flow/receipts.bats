@@ -163,7 +163,7 @@ both_say() {
     status_is 0
     says "completeness proven"
     says "given with --key"
-    [ ! -e "$BRIG_HOME" ]
+    [ -n "${BRIG_TEST_DAEMON-}" ] || [ ! -e "$BRIG_HOME" ] # a daemon makes its own
 }
 
 @test "without a key nothing is trusted, and a key in the file would not be either" {
@@ -203,6 +203,7 @@ both_say() {
 }
 
 @test "a key that others can read, a newer schema and a damaged ledger are refused with a sentence" {
+    without_daemon "its keeper has the key, and it has the ledger open, from before they were changed"
     runs 1
     chmod 644 "$BRIG_HOME/receipts.key"
     run brig sandbox exec --provider mock -- echo hello
@@ -243,5 +244,6 @@ both_say() {
     json_is .entries 3200
     json_is .last_seq 3200
     json_is .open_runs 0
-    [ "$(stat -c %s "$BRIG_HOME/receipts.db-wal")" -lt 4000000 ]
+    # One that stays shortens its log less often: LOG_PAGES_RESIDENT.
+    [ "$(stat -c %s "$BRIG_HOME/receipts.db-wal")" -lt "$([ -z "${BRIG_TEST_DAEMON-}" ] && echo 4000000 || echo 8200000)" ]
 }

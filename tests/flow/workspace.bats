@@ -142,6 +142,7 @@ P
 # ---- protected files ----
 
 @test "protected files are in the plan and their mounts are observed" {
+    without_daemon "it builds with the box it was started with"
     brig sandbox preflight --json --workspace project:rw >before
     a_repository project/.git
     brig sandbox preflight --json --workspace project:rw >after
