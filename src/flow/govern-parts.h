@@ -12,6 +12,7 @@
 struct approvals;
 struct record;
 struct equip;
+struct intercept;
 
 /* Nothing in it belongs to one of them. */
 struct govern_shared {
@@ -32,6 +33,7 @@ struct govern {
     struct record *record; /* that of shared; NULL until there is something to record */
     struct equip *equip;
     struct execute *execute;
+    struct intercept *intercept;
     struct approvals *approvals; /* NULL until a person is to be asked */
 };
 

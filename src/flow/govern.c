@@ -17,6 +17,7 @@
 #include "flow/approve/approve.h"
 #include "flow/decide/decide.h"
 #include "flow/equip/equip.h"
+#include "flow/intercept/intercept.h"
 #include "flow/record/record.h"
 #include "lib/access/freeze.h"
 #include "lib/base/clock.h"
@@ -154,6 +155,7 @@ int govern_open(const struct govern_config *config, struct govern **out, struct 
     execute_use(govern->execute, config->spawner);
     execute_recall(govern->execute, govern->shared->offers);
     equip_recall(govern->equip, govern->shared->plans);
+    govern->intercept = intercept_new(config->state_dir);
     if (is_first(govern->shared) && govern_sweep(govern, err) < 0)
         return -1;
     *out = TAKE(govern);
@@ -164,6 +166,7 @@ void govern_free(struct govern *govern)
 {
     if (!govern)
         return;
+    intercept_free(govern->intercept);
     execute_free(govern->execute);
     equip_free(govern->equip);
     govern_shared_free(govern->shared_owned);
@@ -223,31 +226,51 @@ void govern_judge(struct govern *govern, struct run *run)
         refuse_by(run,
                   err.code == ERR_NOT_FOUND ? REASON_PROVIDER_UNKNOWN : REASON_PROVIDER_UNAVAILABLE,
                   &err);
+    if (run->verdict.kind != VERDICT_DENY && intercept_ready(govern->intercept, run, &err) < 0)
+        refuse_by(run, REASON_PREFLIGHT_EGRESS_POLICY, &err);
     if (run->verdict.kind != VERDICT_DENY && equip_plan(govern->equip, run, &err) < 0)
         refuse_by(run, REASON_PLAN_INVALID, &err);
+}
+
+/* The sandbox and its way out, if it has one: first who holds the rules, then what they hold for.
+ */
+static int begin(struct govern *govern, struct run *run, enum reason *why, struct err *err)
+{
+    if (intercept_begin(govern->intercept, run, err) < 0) {
+        *why = REASON_PREFLIGHT_EGRESS_POLICY;
+        return err_in(err, "network rules");
+    }
+    if (execute_begin(govern->execute, run, err) == 0)
+        return 0;
+    *why = err->code == ERR_CONFLICT && run->action.kind == ACTION_EXEC ? REASON_SANDBOX_PAUSED
+                                                                        : REASON_SANDBOX_FAILED;
+    return -1;
+}
+
+static void drop(struct govern *govern, struct run *run)
+{
+    execute_drop(govern->execute, run);
+    intercept_end(govern->intercept, run, false);
 }
 
 /* Step 4. What failed to begin still gets its intent: it was attempted. */
 static int commit_to(struct govern *govern, struct run *run, bool *begun, struct err *err)
 {
+    enum reason why = REASON_NONE;
     struct err build_err;
 
     run_enter(run, STAGE_INTEND);
-    *begun = is_allowed(run) && execute_begin(govern->execute, run, &build_err) == 0;
+    *begun = is_allowed(run) && begin(govern, run, &why, &build_err) == 0;
     if (govern_ready(govern, err) < 0) {
-        execute_drop(govern->execute, run);
+        drop(govern, run);
         return -1;
     }
     if (record_intent(govern->record, run, err) < 0) {
-        execute_drop(govern->execute, run);
+        drop(govern, run);
         return err_in(err, "not running what cannot be recorded");
     }
     if (is_allowed(run) && !*begun)
-        refuse_by(run,
-                  build_err.code == ERR_CONFLICT && run->action.kind == ACTION_EXEC
-                      ? REASON_SANDBOX_PAUSED
-                      : REASON_SANDBOX_FAILED,
-                  &build_err);
+        refuse_by(run, why, &build_err);
     return 0;
 }
 
@@ -274,7 +297,9 @@ void govern_compare(struct govern *govern, struct run *run)
                   err.code == ERR_CONFLICT ? execute_cancel_reason(govern->execute)
                                            : REASON_SANDBOX_FAILED,
                   &err);
-    else if (equip_compare(govern->equip, run, &err) < 0)
+    else
+        intercept_observe(govern->intercept, run);
+    if (is_allowed(run) && equip_compare(govern->equip, run, &err) < 0)
         refuse_by(run, REASON_PREFLIGHT_ISOLATION, &err);
     refuse_if_gone(govern, run);
 }
@@ -307,7 +332,7 @@ int govern_preflight(struct govern *govern, const struct request *request, struc
     }
     if (begun)
         govern_compare(govern, run);
-    execute_drop(govern->execute, run);
+    drop(govern, run);
     run->outcome.ended = true;
     return govern_conclude(govern, run, err);
 }
@@ -400,18 +425,33 @@ static void stand(struct govern *govern, const struct request *request,
              begin_another(govern, request, allowed, run));
 }
 
+/* Step 6. */
+static void release(struct govern *govern, struct run *run, const struct streams *streams)
+{
+    struct err failure;
+
+    run_enter(run, STAGE_EXECUTE);
+    intercept_count(govern->intercept, run);
+    if (execute_release(govern->execute, run, streams, &failure) < 0) {
+        run->outcome.reason = REASON_SANDBOX_FAILED;
+        run->outcome.failure = arena_text(&run->mem, str_of(failure.text));
+    }
+    intercept_collect(govern->intercept, run);
+    intercept_end(govern->intercept, run,
+                  action_keeps(run->action.kind) && run->outcome.reason != REASON_SANDBOX_FAILED);
+}
+
 /* Steps 4 to 7. */
 static int carry_out(struct govern *govern, const struct request *request, struct run *run,
                      const struct streams *streams, struct err *err)
 {
     struct verdict verdict;
-    struct err failure;
     bool begun = false;
 
     govern_seek_word(govern, run);
     verdict = run->verdict;
     if (take_prepared(govern, request, run, err) < 0) {
-        execute_drop(govern->execute, run);
+        drop(govern, run);
         return -1;
     }
     if (commit_to(govern, run, &begun, err) < 0)
@@ -424,13 +464,9 @@ static int carry_out(struct govern *govern, const struct request *request, struc
         stand(govern, request, &verdict, run);
     keep_guard(govern, run);
     if (is_allowed(run))
-        run_enter(run, STAGE_EXECUTE);
-    if (!is_allowed(run)) {
-        execute_drop(govern->execute, run);
-    } else if (execute_release(govern->execute, run, streams, &failure) < 0) {
-        run->outcome.reason = REASON_SANDBOX_FAILED;
-        run->outcome.failure = arena_text(&run->mem, str_of(failure.text));
-    }
+        release(govern, run, streams);
+    else
+        drop(govern, run);
     use_guard(govern, run);
     return run->outcome.detached ? 0 : govern_conclude(govern, run, err);
 }
@@ -617,6 +653,18 @@ static int conclude_destroy(struct govern *govern, struct run *run, struct err *
     return govern_sweep(govern, err);
 }
 
+/* What a sandbox did over all its time is known only as long as it stands. */
+static void count_all(struct govern *govern, struct run *run)
+{
+    struct config config;
+    const char *text = NULL;
+    struct err err; /* one whose config is damaged can still be ended */
+
+    if (execute_kept_config(govern->execute, &run->mem, run->sandbox_id, &text, &err) == 0 &&
+        config_read(&run->mem, str_of(text), &config, &err) == 0 && config.network_hash)
+        intercept_total(govern->intercept, run);
+}
+
 int govern_change(struct govern *govern, const struct request *request, struct run *run,
                   struct err *err)
 {
@@ -627,6 +675,8 @@ int govern_change(struct govern *govern, const struct request *request, struct r
         execute_kept_state(govern->execute, request->sandbox, &state, err) < 0 ||
         govern_intend(govern, run, err) < 0)
         return -1;
+    if (request->kind == ACTION_DESTROY)
+        count_all(govern, run);
     if (execute_change(govern->execute, run, &failure) < 0) {
         run->outcome.reason = REASON_SANDBOX_FAILED;
         run->outcome.failure = arena_text(&run->mem, str_of(failure.text));

@@ -188,6 +188,12 @@ int govern_policy_text(const char *state_dir, struct arena *mem, const char **ou
 int govern_policy_apply(struct govern *govern, const struct request *request, const char *text,
                         struct run *run, struct err *err) MUST_CHECK;
 
+/* Another policy for the kept sandbox request->sandbox, whose governor this is: its network rules
+ * are exchanged while it runs, its commands are decided by it from now on. What else it would
+ * change is ERR_CONFLICT, and nothing is. */
+int govern_policy_swap(struct govern *govern, const struct request *request, const char *text,
+                       struct run *run, struct err *err) MUST_CHECK;
+
 /* What was used, by day and principal, the newest day first: sums over the ledger. */
 struct usage {
     struct str day; /* "2026-11-16" */
@@ -275,6 +281,11 @@ bool govern_wants_refill(const struct govern *govern);
 /* The id of the kept sandbox that has this id or name; it lives in mem. ERR_CONFLICT: several. */
 int govern_find(struct execute *execute, struct arena *mem, const char *wanted, const char **out,
                 struct err *err) MUST_CHECK;
+
+/* Which network a kept sandbox has: "none"; "policy", by the rules it was made with or got since;
+ * "lost", whoever held them has ended, so there is none until it is made again. */
+struct config;
+const char *govern_network(struct execute *execute, const struct config *config);
 
 /* For those who list: the execute stage, borrowed. */
 struct execute *govern_execute(struct govern *govern);

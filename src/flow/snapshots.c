@@ -15,6 +15,7 @@
 #include "flow/govern-parts.h"
 
 #include "flow/equip/equip.h"
+#include "flow/intercept/intercept.h"
 #include "lib/base/clock.h"
 #include "lib/base/limits.h"
 #include "lib/snapshot/snapshot.h"
@@ -105,7 +106,8 @@ static int build_planned(struct work *work, const char *base, struct run *again,
 
     if (!is_allowed(again))
         return refused(again, err);
-    if (execute_begin_again(execute, again, err) < 0)
+    if (intercept_begin(work->govern->intercept, again, err) < 0 ||
+        execute_begin_again(execute, again, err) < 0)
         return -1;
     govern_compare(work->govern, again);
     if (!is_allowed(again))
@@ -126,6 +128,7 @@ static int build_again(struct work *work, const char *base, struct err *err)
         failed = build_planned(work, base, &again, err);
     if (failed)
         execute_drop(work->govern->execute, &again);
+    intercept_end(work->govern->intercept, &again, !failed);
     run_done(&again);
     work->ended |= failed < 0;
     if (failed < 0)

@@ -22,7 +22,7 @@ struct demand {
     struct str network_rules;
 
     /* Controls we understand and validate but cannot enforce in this version, as one sentence
-     * with the line, e.g. "line 12: network_policies is not enforceable yet". NULL: none.
+     * with the line, e.g. "line 12: budget is not enforceable yet". NULL: none.
      * A run under such a policy is refused. */
     const char *not_enforceable;
 };

@@ -52,6 +52,9 @@ struct facts {
 
     const char *const *interfaces; /* of its network namespace, sorted */
     size_t interface_n;
+    const char
+        *egress_hash; /* of the rules that hold for it, by whoever holds them; NULL: none do */
+    const char *egress_fault; /* why none do, for people; or NULL */
 
     struct limits limits; /* value and means */
     struct rlimit_fact rlimits[RLIMITS_MAX];

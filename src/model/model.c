@@ -82,6 +82,17 @@ const char *verdict_name(enum verdict_kind kind)
     return names[kind];
 }
 
+const char *network_name(enum network_ask ask)
+{
+    static const char *const names[] = {
+        [NETWORK_NONE] = "none",
+        [NETWORK_POLICY] = "policy",
+        [NETWORK_DEFAULT] = "default",
+    };
+
+    return names[ask];
+}
+
 const char *action_name(enum action_kind kind)
 {
     static const char *const names[] = {
@@ -146,7 +157,8 @@ bool action_is_question(enum action_kind kind)
 void run_init(struct run *run)
 {
     *run = (struct run){
-        .mem = ARENA(RUN_MEMORY_MAX), .plan = {.hold_fd = -1, .mirror_fd = -1}
+        .mem = ARENA(RUN_MEMORY_MAX),
+        .plan = {.hold_fd = -1, .mirror_fd = -1, .egress = {.handover_fd = -1}}
     };
     id_new(run->id);
     id_new(run->decision_id);

@@ -13,6 +13,7 @@ struct offer {
     const char *isolation; /* "none" or "namespaces", for people */
     bool runs_nothing;     /* mock: every limit holds, because nothing happens */
     bool started_by_root;
+    bool holds_network;          /* network rules can be held for its sandboxes */
     unsigned means[LIMIT_COUNT]; /* bits 1 << enum limit_means */
     unsigned processors;
     unsigned landlock_abi;

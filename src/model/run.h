@@ -44,9 +44,11 @@ enum workspace_kind {
 };
 
 enum network_ask {
-    NETWORK_NONE,
-    NETWORK_POLICY,
+    NETWORK_NONE,    /* closed, whatever the policy says */
+    NETWORK_POLICY,  /* by the policy's network rules; without any it is refused */
+    NETWORK_DEFAULT, /* not said: by the policy's network rules, closed when it has none */
 };
+const char *network_name(enum network_ask ask); /* "none", "policy", "default" */
 
 enum stdin_kind {
     STDIN_EMPTY,  /* the command reads end of file at once */
@@ -214,6 +216,7 @@ struct plan_mount {
     size_t lower_n;
     size_t base_n;   /* the first of them, which are a snapshot's: what a sandbox wrote */
     const char *why; /* PROTECTED: who runs it */
+    bool is_trust;   /* BIND: in whom programs inside have to trust */
 };
 
 #define PLAN_HOLDS_MAX 64
@@ -227,6 +230,23 @@ struct plan_path {
     bool list_only;
     bool optional; /* left out when it does not exist */
 };
+
+#define PLAN_PORTS_MAX 1024
+
+/* The way out: rules as egress compiles them, and what the sandbox is given besides. */
+struct plan_egress {
+    struct str rules; /* canonical JSON; empty: no network */
+    char hash[MODEL_HASH_BYTES];
+    const uint16_t *ports; /* those some rule names, ascending */
+    size_t port_n;
+    bool opens_tls;   /* some rule looks into TLS, so the sandbox has to trust who does */
+    struct words env; /* the variables programs find the way by */
+    int handover_fd;  /* box's end of the pair over which egress gets its listeners; -1: none */
+};
+static inline bool plan_has_network(const struct plan_egress *egress)
+{
+    return egress->rules.n != 0;
+}
 
 struct plan {
     const char *provider_version_pin; /* from the profile, or NULL */
@@ -256,6 +276,7 @@ struct plan {
     size_t base_hold_n;
     const char *mirror_source; /* CREATE with a mirror: the folder that was validated */
     int mirror_fd;             /* and itself; -1: none */
+    struct plan_egress egress;
 };
 
 /* User and group 1000 unless somebody says otherwise. */
@@ -344,6 +365,15 @@ struct protected_changes {
     size_t n;
 };
 
+/* What went out and what was kept from it. */
+struct egress_counts {
+    uint64_t requests; /* judged: connections, requests, names */
+    uint64_t refused;
+    uint64_t bytes_out;
+    uint64_t bytes_in;
+    bool lost; /* whoever counted is gone: there may have been more */
+};
+
 struct outcome {
     bool started;       /* the command's first instruction ran */
     bool ended;         /* and it has ended */
@@ -367,6 +397,7 @@ struct outcome {
     enum err_code failure_code;
     struct moved moved;
     struct protected_changes protected_changes;
+    struct egress_counts egress;
     struct {
         const char *id;     /* of the snapshot that was made or used, or NULL */
         bool live;          /* processes were held still and their files copied */
@@ -396,8 +427,10 @@ struct outcome {
         const char *key_id;
     } approval;
     struct {
-        const char *hash; /* of the policy that holds from now on, or NULL */
-        bool is_standing; /* else it is the built-in one */
+        const char *hash;         /* of the policy that holds from now on, or NULL */
+        bool is_standing;         /* else it is the built-in one, or a sandbox's */
+        const char *network_hash; /* of a sandbox: of the rules egress has from now on; or NULL */
+        uint64_t added, removed, changed; /* entries of network_policies */
     } policy;
     struct {
         const char *tenant;    /* that was frozen or unfrozen, "" for all; NULL: none was */

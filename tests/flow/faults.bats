@@ -364,7 +364,7 @@ box_is_refused() {
 
 @test "a control the policy asks for and we cannot hold is refused" {
     printf '%s\n' 'version: 1' 'default: allow' 'network_policies:' '  api:' '    endpoints:' \
-        '      - {host: example.org, port: 443}' '    binaries:' '      - {path: /usr/bin/curl}' >policy.yaml
+        '      - {host: example.org, port: 443, protocol: sql, rules: [{allow: {command: SELECT}}]}' '    binaries:' '      - {path: /usr/bin/curl}' >policy.yaml
     attempt --policy policy.yaml
     status_is 77
     says "POLICY_NOT_ENFORCEABLE"

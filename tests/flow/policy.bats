@@ -42,9 +42,12 @@ write() {
 }
 
 @test "what cannot be enforced yet is named" {
-    run brig policy check "$BRIG_ROOT/tests/vectors/policy/openshell/b-issue-tracker.yaml"
+    write 'version: 1' 'network_policies:' '  db:' '    endpoints:' \
+        '      - {host: db.example.com, port: 5432, protocol: sql, rules: [{allow: {command: SELECT}}]}' \
+        '    binaries: [{path: /usr/bin/psql}]'
+    run brig policy check policy.yaml
     [ "$status" -eq 0 ]
-    [[ $output == *"line 5: network_policies is not enforceable yet; runs under this policy are refused" ]]
+    [[ $output == *"line 5: protocol sql is not enforceable yet; runs under this policy are refused" ]]
 }
 
 @test "every shipped policy is right" {

@@ -34,6 +34,8 @@ export interface SandboxSpec {
   mounts?: string[];
   /** DIR[:none|ro|rw|mirror]; needs the scope "host". */
   workspace?: string;
+  /** "none": closed, whatever the policy says; "policy": by its rules, refused without. */
+  network?: "none" | "policy";
   limits?: Limits;
 }
 
@@ -60,6 +62,8 @@ export interface SandboxInfo {
   config_hash: string;
   policy_hash: string;
   preflight_hash: string;
+  /** "none"; "policy": by its policy's rules; "lost": it has none until it is made again. */
+  network: "none" | "policy" | "lost";
   created_at: string;
   expires_at: string;
   principal: string;
@@ -135,6 +139,8 @@ export interface RunResult extends Posture {
   peak_memory_bytes: number;
   disk_read_bytes: number;
   disk_written_bytes: number;
+  /** What went out through the policy's network rules; lost: whoever counted ended before. */
+  egress: { requests: number; refused: number; bytes_out: number; bytes_in: number; lost?: boolean };
   protected_changes?: { path: string; hash: string }[];
   protected_changes_count?: number;
   protected_complete?: boolean;

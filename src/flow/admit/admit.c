@@ -279,7 +279,7 @@ static int hash_request(struct run *run, struct err *err)
     json_put_bytes(&mem, root, "image", str_of(action->image));
     json_put(root, "limits", limits_object(&mem, action));
     json_put(root, "mounts", mounts_array(&mem, action));
-    json_put_text(&mem, root, "network", action->network == NETWORK_POLICY ? "policy" : "none");
+    json_put_text(&mem, root, "network", network_name(action->network));
     json_put_bytes(&mem, root, "provider", str_of(action->provider));
     if (action->sockets_none)
         json_put_text(&mem, root, "sockets", "none");
@@ -388,7 +388,7 @@ int admit_run(const struct request *request, struct run *run, struct err *err)
     action->image = arena_text(&run->mem, str_of(request->image));
     action->workdir = request->workdir ? arena_text(&run->mem, str_of(request->workdir)) : NULL;
     action->user = request->user ? arena_text(&run->mem, str_of(request->user)) : NULL;
-    action->network = request->network_policy ? NETWORK_POLICY : NETWORK_NONE;
+    action->network = request->network;
     action->sockets_none = request->sockets_none;
     action->stdin_kind = request->stdin_stream ? STDIN_STREAM : STDIN_EMPTY;
     action->tty = request->tty;

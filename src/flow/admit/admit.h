@@ -46,7 +46,7 @@ struct request {
     struct words held; /* protected places of one that stands; v NULL: they are to be found */
     const char *user;  /* "USER[:GROUP]", names or numbers; NULL: the policy's or the image's */
     const char *workdir;
-    bool network_policy;
+    enum network_ask network;
     bool sockets_none;
     bool stdin_stream;
     bool tty;
@@ -90,6 +90,10 @@ int config_write(const struct request *request, const struct run *run, struct bu
 /* The same text with another snapshot below the sandbox. */
 int config_rebase(struct str text, const char *base, struct buf *out, struct err *err) MUST_CHECK;
 
+/* The same text with another policy, as the run is planned under it. */
+int config_repolicy(struct str text, const char *policy, const struct run *run, struct buf *out,
+                    struct err *err) MUST_CHECK;
+
 struct config {
     struct request request; /* as it was, without a command */
     const char *base;       /* the snapshot that lies below it now, or NULL */
@@ -100,5 +104,6 @@ struct config {
     const char *image_digest;
     const char *inside_user;   /* "UID:GID"; NULL: made by a Brig that did not write it down */
     const char *preimage_hash; /* of the posture it was planned with */
+    const char *network_hash;  /* of its network rules; NULL: it has none */
 };
 int config_read(struct arena *mem, struct str text, struct config *out, struct err *err) MUST_CHECK;

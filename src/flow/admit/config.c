@@ -7,6 +7,7 @@
  *     protected what is read-only or held in place below its writable mounts
  *     id, created_at, principal, tenant, name, labels, scope, lifetime: whose and for how long
  *     config_hash, policy_hash, image_digest, inside_user, preimage_hash: what it was planned to be
+ *     network_hash: of its network rules, if it has some
  *
  *     base: the snapshot that lies below it now; made.base, if any, is the one it was made from
  *
@@ -57,7 +58,7 @@ static int made_object(struct arena *mem, const struct request *request, const s
         json_put_text(mem, made, "base", request->base);
     json_put_text(mem, made, "image", request->image);
     json_put(made, "limits", limits_object(mem, request->limits));
-    json_put_bool(mem, made, "network_policy", request->network_policy);
+    json_put_text(mem, made, "network", network_name(request->network));
     if (request->policy_text)
         json_put_text(mem, made, "policy", request->policy_text);
     if (request->profile_text)
@@ -118,6 +119,8 @@ int config_write(const struct request *request, const struct run *run, struct bu
     json_put(root, "lifetime", life);
     json_put(root, "made", made);
     json_put_text(&mem, root, "name", request->name ? request->name : "");
+    if (plan_has_network(&run->plan.egress))
+        json_put_text(&mem, root, "network_hash", run->plan.egress.hash);
     json_put_text(&mem, root, "policy_hash", run->policy_hash);
     json_put_text(&mem, root, "preimage_hash", run->planned.preimage_hash);
     json_put_text(&mem, root, "principal", request->principal);
@@ -169,6 +172,15 @@ static bool take_flag(const struct json *object, const char *key)
     return json_is_bool(json_get(object, key), &flag) && flag;
 }
 
+/* One that does not say was made when there was no network. */
+static enum network_ask take_network(const char *name)
+{
+    for (enum network_ask ask = NETWORK_NONE; name && ask <= NETWORK_DEFAULT; ask++)
+        if (strcmp(name, network_name(ask)) == 0)
+            return ask;
+    return NETWORK_NONE;
+}
+
 static void take_request(struct arena *mem, const struct json *root, struct request *out)
 {
     const struct json *made = json_get(root, "made");
@@ -196,7 +208,7 @@ static void take_request(struct arena *mem, const struct json *root, struct requ
                                       .idle_ms = take_number(life, "idle_ms"),
                                       .max_ms = take_number(life, "max_ms")};
     out->allow_protected = take_flag(made, "allow_protected");
-    out->network_policy = take_flag(made, "network_policy");
+    out->network = take_network(take_text(mem, made, "network"));
     out->sockets_none = take_flag(made, "sockets_none");
     for (enum limit_kind kind = 0; kind < LIMIT_COUNT; kind++)
         out->limits[kind] = take_number(json_get(made, "limits"), limit_name(kind));
@@ -217,6 +229,7 @@ int config_read(struct arena *mem, struct str text, struct config *out, struct e
     config.policy_hash = take_text(mem, root, "policy_hash");
     config.image_digest = take_text(mem, root, "image_digest");
     config.preimage_hash = take_text(mem, root, "preimage_hash");
+    config.network_hash = take_text(mem, root, "network_hash");
     config.inside_user = take_text(mem, root, "inside_user");
     config.base = take_text(mem, root, "base");
     if (config.base && !*config.base)
@@ -229,24 +242,66 @@ int config_read(struct arena *mem, struct str text, struct config *out, struct e
     return 0;
 }
 
+/* An object without some of its members. */
+static struct json *copy_but(struct arena *mem, const struct json *object, const char *const *but)
+{
+    struct json *changed = json_object(mem);
+
+    json_each(member, object)
+    {
+        struct json *copy = arena_new(mem, struct json);
+        bool stays = true;
+
+        *copy = *member;
+        copy->next = NULL;
+        for (size_t i = 0; but[i]; i++)
+            stays &= !str_is(member->key, but[i]);
+        if (stays)
+            json_put(changed, arena_text(mem, member->key), copy);
+    }
+    return changed;
+}
+
 int config_rebase(struct str text, const char *base, struct buf *out, struct err *err)
 {
+    static const char *const but[] = {"base", NULL};
     AUTO_ARENA struct arena mem = ARENA(RUN_MEMORY_MAX);
     const struct json *root = NULL;
-    struct json *changed = json_object(&mem);
+    struct json *changed;
     struct mark where;
 
     if (json_parse(&mem, text, &root, &where, err) < 0)
         return err_in(err, "the config of the sandbox");
-    json_each(member, root)
-    {
-        struct json *copy = arena_new(&mem, struct json);
-
-        *copy = *member;
-        copy->next = NULL;
-        if (!str_is(member->key, "base"))
-            json_put(changed, arena_text(&mem, member->key), copy);
-    }
+    changed = copy_but(&mem, root, but);
     json_put_text(&mem, changed, "base", base);
+    return json_canonical(changed, out, err);
+}
+
+int config_repolicy(struct str text, const char *policy, const struct run *run, struct buf *out,
+                    struct err *err)
+{
+    static const char *const but[] = {"config_hash", "made",          "network_hash",
+                                      "policy_hash", "preimage_hash", NULL};
+    static const char *const made_but[] = {"policy", NULL};
+    AUTO_ARENA struct arena mem = ARENA(RUN_MEMORY_MAX);
+    const struct json *root = NULL;
+    struct json *changed, *made;
+    char hash[HASH_TEXT_BYTES];
+    struct mark where;
+
+    if (json_parse(&mem, text, &root, &where, err) < 0)
+        return err_in(err, "the config of the sandbox");
+    if (!json_get(root, "made"))
+        return err_set(err, ERR_INTEGRITY, "the config of the sandbox is damaged");
+    changed = copy_but(&mem, root, but);
+    made = copy_but(&mem, json_get(root, "made"), made_but);
+    json_put_text(&mem, made, "policy", policy);
+    if (hash_config(&mem, made, run->planned.preimage_hash, hash, err) < 0)
+        return -1;
+    json_put_text(&mem, changed, "config_hash", hash);
+    json_put(changed, "made", made);
+    json_put_text(&mem, changed, "network_hash", run->plan.egress.hash);
+    json_put_text(&mem, changed, "policy_hash", run->policy_hash);
+    json_put_text(&mem, changed, "preimage_hash", run->planned.preimage_hash);
     return json_canonical(changed, out, err);
 }

@@ -66,7 +66,7 @@ struct json *approval_subject(struct arena *mem, const struct run *run)
         json_put(json, "mounts", mounts_json(mem, action));
     json_put_bool(mem, json, "reads_stdin", action->stdin_kind == STDIN_STREAM);
     json_put_bool(mem, json, "goes_on_alone", action->detach || action->keep_background);
-    json_put_bool(mem, json, "network", action->network == NETWORK_POLICY);
+    json_put_bool(mem, json, "network", plan_has_network(&run->plan.egress));
     put_if(mem, json, "rule", run->verdict.rule);
     if (run->verdict.line)
         json_put_int(mem, json, "rule_line", run->verdict.line);

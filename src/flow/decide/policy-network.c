@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The section network_policies, as OpenShell's version 1 has it: read completely, checked
- * completely, and then named as not enforceable yet. */
+ * completely, and kept as the text that egress compiles. */
 #include "flow/decide/load.h"
 
 #include <string.h>
@@ -405,6 +405,17 @@ static int check_rules(struct load *load, const struct endpoint *in, enum protoc
     return in->deny_rules ? load_deny_rules(load, in->deny_rules, protocol) : 0;
 }
 
+/* Understood, and nobody holds them yet: a run that relies on one is refused by its name. */
+static void note_later_keys(struct load *load, const struct endpoint *in, enum protocol protocol)
+{
+    if (protocol == PROTOCOL_SQL)
+        load_not_enforceable(load, in->protocol->key_mark, "protocol sql");
+    if (in->credential_signing)
+        load_not_enforceable(load, in->credential_signing->key_mark, "credential_signing");
+    if (in->credential_binding)
+        load_not_enforceable(load, in->credential_binding->key_mark, "credential_binding");
+}
+
 static int load_endpoint(struct load *load, const struct json *map)
 {
     struct endpoint in = {0};
@@ -417,9 +428,10 @@ static int load_endpoint(struct load *load, const struct json *map)
         check_graphql(load, &in) < 0 || check_rules(load, &in, protocol) < 0 ||
         load_bounds(load, in.max_body_bytes, in.secret_shapes, in.budget, in.rate, in.response) <
             0 ||
-        check_base(load, map, &in, protocol, mcp_profile) < 0)
+        check_base(load, map, &in, protocol, mcp_profile) < 0 || check_credentials(load, &in) < 0)
         return -1;
-    return check_credentials(load, &in);
+    note_later_keys(load, &in, protocol);
+    return 0;
 }
 
 /* ---- entries ---- */
@@ -514,8 +526,5 @@ int load_network(struct load *load, const struct json *section)
     if (load_list(load, section, "network_policies", load_entry) < 0 ||
         load_overlaps(load, section) < 0)
         return -1;
-    if (load_network_text(load, section) < 0)
-        return -1;
-    load_not_enforceable(load, section->key_mark, "network_policies");
-    return 0;
+    return load_network_text(load, section);
 }

@@ -118,8 +118,21 @@ static const char *limit_difference(struct run *run)
     return "as planned";
 }
 
+/* Who holds the rules, in words. */
+static void check_egress(struct run *run)
+{
+    const struct facts *seen = &run->seen;
+
+    if (run->intended.egress_hash)
+        add_check(run, "network rules", REASON_PREFLIGHT_EGRESS_POLICY, "held",
+                  seen->egress_hash    ? "held"
+                  : seen->egress_fault ? seen->egress_fault
+                                       : "nobody holds them");
+}
+
 static void check_hashes(struct run *run)
 {
+    check_egress(run);
     add_check(run, "egress policy", REASON_PREFLIGHT_EGRESS_POLICY, run->planned.egress_policy_hash,
               run->observed.egress_policy_hash);
     add_check(run, "mounts", REASON_PREFLIGHT_MOUNT_POLICY, "as planned", mount_difference(run));

@@ -70,6 +70,16 @@ int refuse(struct run *run, enum reason reason, const char *fmt, ...)
     return 0;
 }
 
+bool env_has(const struct words *env, const char *variable)
+{
+    size_t name_n = strcspn(variable, "=") + 1;
+
+    for (size_t i = 0; i < env->n; i++)
+        if (strncmp(env->v[i], variable, name_n) == 0)
+            return true;
+    return false;
+}
+
 /* The whole environment of the command. The caller's own variables come last and win, except
  * where they would steer the loader: those were refused by admit. */
 static void plan_environment(struct run *run)
@@ -83,18 +93,17 @@ static void plan_environment(struct run *run)
         arena_printf(&run->mem, "USER=%s", run->plan.user_name),
     };
     const struct words *asked = &run->action.env;
-    const char **env = arena_array(&run->mem, const char *, COUNT(base) + asked->n + 1);
+    const struct words *network = &run->plan.egress.env;
+    const char **env =
+        arena_array(&run->mem, const char *, COUNT(base) + network->n + asked->n + 1);
     size_t n = 0;
 
-    for (size_t i = 0; i < COUNT(base); i++) {
-        size_t name_n = strcspn(base[i], "=") + 1;
-        bool replaced = false;
-
-        for (size_t j = 0; j < asked->n; j++)
-            replaced |= strncmp(asked->v[j], base[i], name_n) == 0;
-        if (!replaced)
+    for (size_t i = 0; i < COUNT(base); i++)
+        if (!env_has(asked, base[i]))
             env[n++] = base[i];
-    }
+    for (size_t i = 0; i < network->n; i++)
+        if (!env_has(asked, network->v[i]))
+            env[n++] = network->v[i];
     for (size_t j = 0; j < asked->n; j++)
         env[n++] = asked->v[j];
     run->plan.env = (struct words){env, n};
@@ -117,10 +126,6 @@ static int refuse_unenforceable(struct run *run)
 {
     if (run->demand.not_enforceable)
         return refuse(run, REASON_POLICY_NOT_ENFORCEABLE, "%s", run->demand.not_enforceable);
-    if (run->action.network == NETWORK_POLICY)
-        return refuse(run, REASON_POLICY_NOT_ENFORCEABLE,
-                      "--network policy needs network rules, which are not enforceable yet; "
-                      "run without it for no network");
     return 0;
 }
 
@@ -160,7 +165,7 @@ int equip_plan(struct equip *equip, struct run *run, struct err *err)
     plan_identity(equip, run);
     if (refuse_unenforceable(run) < 0 || is_refused(run))
         return 0;
-    if (plan_limits(&equip->profile, run, err) < 0)
+    if (plan_limits(&equip->profile, run, err) < 0 || plan_network(run, err) < 0)
         return -1;
     if (is_refused(run))
         return 0;

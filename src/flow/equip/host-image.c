@@ -120,7 +120,7 @@ static int hash_release(char out[MODEL_HASH_BYTES], struct err *err)
 
 bool counts_for_digest(const struct plan_mount *mount)
 {
-    return !mount->from_user &&
+    return !mount->from_user && !mount->is_trust &&
            (mount->kind == MOUNT_BIND || mount->kind == MOUNT_SYMLINK || mount->kind == MOUNT_FILE);
 }
 

@@ -63,7 +63,7 @@ static const struct {
     {"/etc/hosts",         "127.0.0.1 localhost sandbox\n::1 localhost ip6-localhost\n"            },
     {"/etc/nsswitch.conf", "passwd: files\ngroup: files\nhosts: files dns\nservices: files\n"
                            "protocols: files\n"                          },
-    {"/etc/resolv.conf",   "# no resolver: a sandbox has no network of its own\n"                  },
+    {"/etc/resolv.conf",   RESOLV_CONF                                                             },
     {"/etc/shells",        "/bin/sh\n/bin/bash\n"                                                  },
     {"/etc/services",      "http 80/tcp\nhttps 443/tcp\nssh 22/tcp\ndomain 53/tcp\ndomain 53/udp\n"},
     {"/etc/protocols",     "ip 0 IP\nicmp 1 ICMP\ntcp 6 TCP\nudp 17 UDP\nipv6 41 IPv6\n"           },

@@ -14,7 +14,7 @@ static const struct {
 } etc_files[] = {
     {"/etc/hostname",    "sandbox\n"                                                 },
     {"/etc/hosts",       "127.0.0.1 localhost sandbox\n::1 localhost ip6-localhost\n"},
-    {"/etc/resolv.conf", "# no resolver: a sandbox has no network of its own\n"      },
+    {"/etc/resolv.conf", RESOLV_CONF                                                 },
 };
 
 static void add_root(struct run *run, struct mount_list *list, const struct image *image)
@@ -72,30 +72,20 @@ int image_open(const char *state_dir, struct run *run, struct image *out, struct
     return image_check(store, out, err);
 }
 
-/* Variables of the image lie below those that were asked for, and above our own. */
+/* Variables of the image lie below those that were asked for, and above our own; but it cannot
+ * know the way out of a sandbox. */
 void image_environment(struct run *run, const struct image *image)
 {
     const struct words ours = run->plan.env;
     const char **env = arena_array(&run->mem, const char *, ours.n + image->env.n + 1);
     size_t n = 0;
 
-    for (size_t i = 0; i < image->env.n; i++) {
-        size_t name_n = strcspn(image->env.v[i], "=") + 1;
-        bool asked = false;
-
-        for (size_t j = 0; j < run->action.env.n; j++)
-            asked |= strncmp(run->action.env.v[j], image->env.v[i], name_n) == 0;
-        if (!asked)
+    for (size_t i = 0; i < image->env.n; i++)
+        if (!env_has(&run->action.env, image->env.v[i]) &&
+            !env_has(&run->plan.egress.env, image->env.v[i]))
             env[n++] = image->env.v[i];
-    }
-    for (size_t i = 0; i < ours.n; i++) {
-        size_t name_n = strcspn(ours.v[i], "=") + 1;
-        bool replaced = false;
-
-        for (size_t j = 0; j < n; j++)
-            replaced |= strncmp(env[j], ours.v[i], name_n) == 0;
-        if (!replaced)
+    for (size_t i = 0; i < ours.n; i++)
+        if (!env_has(&(struct words){env, n}, ours.v[i]))
             env[n++] = ours.v[i];
-    }
     run->plan.env = (struct words){env, n};
 }

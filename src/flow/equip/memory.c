@@ -174,6 +174,7 @@ static void copy_facts(struct arena *mem, struct facts *to, const struct facts *
     to->interfaces = interfaces;
     to->provider_version = copy_text(mem, from->provider_version);
     to->image_digest = copy_text(mem, from->image_digest);
+    to->egress_hash = copy_text(mem, from->egress_hash);
 }
 
 static void copy_spec(struct arena *mem, struct spec *to, const struct spec *from)

@@ -50,6 +50,12 @@ int plan_user(const struct image *image, struct run *run) MUST_CHECK;
 /* plan-limits.c */
 int plan_limits(const struct profile *profile, struct run *run, struct err *err) MUST_CHECK;
 
+/* plan-network.c: the way out, if there is one. */
+int plan_network(struct run *run, struct err *err) MUST_CHECK;
+
+/* Whether it has a variable of that name; variable is "K=V". */
+bool env_has(const struct words *env, const char *variable);
+
 /* A list of mounts or paths that grows in the run's arena. */
 struct mount_list {
     struct plan_mount *of;
@@ -63,6 +69,9 @@ struct plan_mount *mount_add(struct arena *mem, struct mount_list *list, enum mo
 struct mount_view;
 int host_root_mounts(struct plan_memory *memory, const struct mount_view *table, struct run *run,
                      struct mount_list *list, struct err *err) MUST_CHECK;
+
+/* In every sandbox: where names are answered if there are network rules, and nobody is if not. */
+#define RESOLV_CONF "nameserver 198.18.0.1\n"
 
 /* host-root.c: /proc, /dev, /run and the folders every sandbox has, whatever its root. */
 int common_mounts(struct run *run, struct mount_list *list, struct err *err) MUST_CHECK;

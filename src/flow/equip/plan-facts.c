@@ -80,6 +80,8 @@ void plan_facts(struct run *run)
 
     facts->provider_version = run->offer.version;
     facts->limits = run->plan.limits;
+    if (plan_has_network(&run->plan.egress))
+        facts->egress_hash = run->plan.egress.hash;
     if (run->offer.runs_nothing)
         return;
     plan_mount_facts(run);

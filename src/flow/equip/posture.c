@@ -44,6 +44,14 @@ static struct json *mounts_object(struct arena *mem, const struct facts *facts)
     return root;
 }
 
+/* A sandbox with rules has the hash of those, as long as the only way out is the one they are held
+ * on. Anything else has an object that no plan has. */
+static bool is_ruled(const struct facts *facts)
+{
+    return facts->egress_hash && facts->interface_n == 1 &&
+           strcmp(facts->interfaces[0], "lo") == 0 && (facts->namespaces & NAMESPACE_NETWORK);
+}
+
 static struct json *egress_object(struct arena *mem, const struct facts *facts)
 {
     struct json *root = json_object(mem);
@@ -52,9 +60,12 @@ static struct json *egress_object(struct arena *mem, const struct facts *facts)
     for (size_t i = 0; i < facts->interface_n; i++)
         json_push(list, json_text(mem, str_of(facts->interfaces[i])));
     json_put(root, "interfaces", list);
-    json_put_text(mem, root, "mode", "none");
+    json_put_text(mem, root, "mode", facts->egress_hash ? "policy" : "none");
     json_put_bool(mem, root, "own_network", (facts->namespaces & NAMESPACE_NETWORK) != 0);
-    json_put(root, "rules", json_array(mem));
+    if (facts->egress_hash)
+        json_put_text(mem, root, "rules", facts->egress_hash);
+    else
+        json_put(root, "rules", json_array(mem));
     return root;
 }
 
@@ -152,7 +163,8 @@ static bool same_mounts(const struct facts *a, const struct facts *b)
 static bool same_egress(const struct facts *a, const struct facts *b)
 {
     if (a->interface_n != b->interface_n ||
-        ((a->namespaces ^ b->namespaces) & NAMESPACE_NETWORK) != 0)
+        ((a->namespaces ^ b->namespaces) & NAMESPACE_NETWORK) != 0 ||
+        !same_text(a->egress_hash, b->egress_hash))
         return false;
     for (size_t i = 0; i < a->interface_n; i++)
         if (!same_text(a->interfaces[i], b->interfaces[i]))
@@ -257,7 +269,12 @@ static int hash_mounts(struct run *run, const struct facts *facts, char out[MODE
 static int hash_egress(struct run *run, const struct facts *facts, char out[MODEL_HASH_BYTES],
                        struct err *err)
 {
-    return hash_object(egress_object(&run->mem, facts), out, err);
+    if (!is_ruled(facts))
+        return hash_object(egress_object(&run->mem, facts), out, err);
+    if (strlen(facts->egress_hash) >= MODEL_HASH_BYTES)
+        return err_set(err, ERR_INTEGRITY, "the network rules have a hash that is none");
+    (void)strcpy(out, facts->egress_hash);
+    return 0;
 }
 
 static int hash_limits(struct run *run, const struct facts *facts, char out[MODEL_HASH_BYTES],

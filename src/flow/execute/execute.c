@@ -36,6 +36,11 @@ void execute_recall(struct execute *execute, struct offer_memory *memory)
     execute->memory = memory;
 }
 
+const char *execute_state_dir(const struct execute *execute)
+{
+    return execute->state_dir;
+}
+
 void execute_free(struct execute *execute)
 {
     if (!execute)

@@ -31,6 +31,7 @@ struct streams {
 int execute_open(const char *state_dir, struct execute **out, struct err *err) MUST_CHECK;
 void execute_free(struct execute *execute);
 AUTO_TYPE(execute)
+const char *execute_state_dir(const struct execute *execute);
 
 /* A process that builds local sandboxes for this one and is quicker at it: it lives on, and keeps
  * what sandboxes have in common prepared. One serves one tenant, any number of `struct execute` and
@@ -119,6 +120,7 @@ struct kept_state {
     uint64_t disk_bytes;
     uint64_t read_bytes; /* from and to disks, since it was made; 0 unless root made it */
     uint64_t written_bytes;
+    const char *network; /* of it: govern_network(), by whoever asks; NULL: nobody did */
 };
 /* "creating", "running" or "paused". */
 const char *kept_state_name(const struct kept_state *state);

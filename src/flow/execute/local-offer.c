@@ -114,6 +114,7 @@ static void offer_filters(struct offer_memory *memory, struct run *run)
         filters_hash(memory->filters_hash);
         memory->walls_known = true;
     }
+    run->offer.holds_network = true;
     run->offer.seccomp_filters = memory->own_filters + 2;
     run->offer.seccomp_hash = arena_text(&run->mem, str_of(memory->filters_hash));
     (void)pthread_mutex_unlock(&memory->lock);

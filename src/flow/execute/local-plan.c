@@ -94,7 +94,7 @@ static int put_mount(struct buf *block, struct run *run, struct local *local,
         .is_file = mount->is_file,
         .idmapped = mount->idmapped,
         .is_device = mount->is_device,
-        .own = mount->kind == MOUNT_LAYER || mount->from_user,
+        .own = mount->kind == MOUNT_LAYER || mount->from_user || mount->is_trust,
     };
     if (mount->kind == MOUNT_LAYER) {
         if (locate_layer(local, mount, out, &fd, err) < 0)
@@ -195,6 +195,21 @@ static void put_kept(const struct run *run, const struct local *local, struct ha
     plan->max_ms = life->max_ms;
 }
 
+/* The way out: box's end of the pair over which egress gets its listeners. */
+static int put_egress(struct buf *block, const struct run *run, struct handed *handed,
+                      struct box_plan *plan, struct err *err)
+{
+    const struct plan_egress *egress = &run->plan.egress;
+
+    if (egress->handover_fd < 0)
+        return 0;
+    plan->egress_fd = (int32_t)(BOX_FD_FIRST_MOUNT + (int)handed->n);
+    handed->fds[handed->n++] = egress->handover_fd;
+    plan->egress_port_n = (uint32_t)egress->port_n;
+    return put(block, egress->ports, egress->port_n * sizeof *egress->ports, &plan->egress_ports,
+               err);
+}
+
 /* All that is looked at when it is for a sandbox that stands. */
 static int put_command(struct buf *block, const struct run *run, const struct local *local,
                        struct box_plan *plan, struct err *err)
@@ -214,7 +229,8 @@ static int put_walls(struct buf *block, struct run *run, struct local *local, st
     char group[CGROUP_NAME_BYTES];
 
     if (put_mounts(block, run, local, handed, plan, err) < 0 ||
-        put_paths(block, run, plan, err) < 0 || put_rlimits(block, run, plan, err) < 0)
+        put_paths(block, run, plan, err) < 0 || put_rlimits(block, run, plan, err) < 0 ||
+        put_egress(block, run, handed, plan, err) < 0)
         return -1;
     put_limits(run, plan);
     put_kept(run, local, handed, plan);

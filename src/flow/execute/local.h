@@ -96,7 +96,7 @@ void cgroup_name_of(const char *run_id, char out[CGROUP_NAME_BYTES]);
 
 /* local-plan.c: the plan as box wants it, sealed. Sources that are handed over as descriptors
  * are listed in fds, to be given to box from BOX_FD_FIRST_MOUNT on. */
-#define HANDED_MAX (BOX_MOUNTS_MAX + 3 + PLAN_HOLDS_MAX) /* mounts, two sockets, what is held */
+#define HANDED_MAX (BOX_MOUNTS_MAX + 4 + PLAN_HOLDS_MAX) /* mounts, three sockets, what is held */
 struct handed {
     int fds[HANDED_MAX];
     size_t n;

@@ -22,6 +22,7 @@ static int offer(struct execute *execute, struct run *run, struct err *err)
     run->offer.version = MOCK_VERSION;
     run->offer.isolation = "none";
     run->offer.runs_nothing = true;
+    run->offer.holds_network = true; /* there is nothing to hold back */
     return 0;
 }
 

@@ -113,7 +113,8 @@ void pool_key(const struct run *run, char out[POOL_KEY_BYTES])
  * asked for; a snapshot is somebody's. */
 bool pool_fits(const struct run *run)
 {
-    bool fits = run->plan.base_hold_n == 0 && run->plan.mirror_fd < 0;
+    bool fits = run->plan.base_hold_n == 0 && run->plan.mirror_fd < 0 &&
+                !plan_has_network(&run->plan.egress);
 
     for (size_t i = 0; i < run->plan.mount_n; i++) {
         const struct plan_mount *mount = &run->plan.mounts[i];
@@ -128,8 +129,8 @@ int execute_pool_key(const struct run *run, char out[POOL_KEY_BYTES], struct err
     if (!pool_fits(run))
         return err_set(
             err, ERR_INVALID,
-            "a sandbox that may write a folder of this machine, or begins at a snapshot, "
-            "cannot be made ahead; fill the pool without that mount");
+            "a sandbox that has network rules, may write a folder of this machine, or begins at a snapshot, "
+            "cannot be made ahead; fill the pool without that");
     pool_key(run, out);
     return 0;
 }

@@ -98,15 +98,16 @@ static void put_stream(struct arena *mem, struct json *json, const char *bytes_k
     put_if(mem, json, hash_key, stream->hash);
 }
 
-/* Sandboxes of this version have no way out, so nothing was asked for and nothing refused. */
-static struct json *egress_json(struct arena *mem)
+static struct json *egress_json(struct arena *mem, const struct egress_counts *counts)
 {
     struct json *json = json_object(mem);
 
-    json_put_int(mem, json, "bytes_in", 0);
-    json_put_int(mem, json, "bytes_out", 0);
-    json_put_int(mem, json, "refused", 0);
-    json_put_int(mem, json, "requests", 0);
+    put_count(mem, json, "bytes_in", counts->bytes_in);
+    put_count(mem, json, "bytes_out", counts->bytes_out);
+    if (counts->lost)
+        json_put_bool(mem, json, "lost", true);
+    put_count(mem, json, "refused", counts->refused);
+    put_count(mem, json, "requests", counts->requests);
     return json;
 }
 
@@ -152,7 +153,7 @@ static struct json *outcome_json(struct arena *mem, const struct outcome *outcom
     put_count(mem, json, "disk_read_bytes", outcome->read_bytes);
     put_count(mem, json, "disk_written_bytes", outcome->written_bytes);
     put_count(mem, json, "duration_us", outcome->duration_us);
-    json_put(json, "egress", egress_json(mem));
+    json_put(json, "egress", egress_json(mem, &outcome->egress));
     json_put_bool(mem, json, "ended", outcome->ended);
     if (outcome->ended && outcome->signal == 0)
         json_put_int(mem, json, "exit_code", outcome->exit_code);
@@ -306,8 +307,16 @@ static struct json *policy_json(struct arena *mem, const struct run *run)
 {
     struct json *json = json_object(mem);
 
+    const char *network_hash = run->outcome.policy.network_hash;
+
     json_put_text(mem, json, "policy_hash", run->outcome.policy.hash);
     json_put_bool(mem, json, "standing", run->outcome.policy.is_standing);
+    if (!network_hash)
+        return json;
+    put_count(mem, json, "entries_added", run->outcome.policy.added);
+    put_count(mem, json, "entries_changed", run->outcome.policy.changed);
+    put_count(mem, json, "entries_removed", run->outcome.policy.removed);
+    json_put_text(mem, json, "network_hash", network_hash);
     return json;
 }
 

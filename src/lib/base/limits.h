@@ -54,6 +54,9 @@
 #define API_END_MS 10000  /* for handlers to end, once they are told to by a stop */
 #define API_HURRY_MS 1000 /* the same when it is told a second time */
 
+/* What egress says of a sandbox, as it is read. */
+#define EGRESS_DOCUMENT_MEMORY (64 * MIB)
+
 /* Telemetry on its way out: of each of the three signals. */
 #define OTLP_ITEM_MAX (160 * KIB) /* one message, which a socket takes whole */
 #define OTLP_ITEMS_MAX 2048

@@ -42,13 +42,13 @@ struct place {
 };
 
 /* Through the descriptor: a path of any length fits. */
-static int open_folder(const char *state_dir, struct place *out, struct err *err)
+static int open_folder(const char *state_dir, bool makes, struct place *out, struct err *err)
 {
     char path[PATH_BYTES_MAX];
 
     if (snprintf(path, sizeof path, "%s/" EGRESS_FOLDER, state_dir) >= (int)sizeof path)
         return err_set(err, ERR_INVALID, "%s: the path is too long", state_dir);
-    if (dir_make(path, 0700, err) < 0)
+    if (makes && dir_make(path, 0700, err) < 0)
         return -1;
     out->dir_fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (out->dir_fd < 0)
@@ -207,7 +207,7 @@ static int start(const struct place *place, struct err *err)
 
 static int find_or_start(struct place *place, int *out_fd, struct err *err)
 {
-    if (open_folder(place->state_dir, place, err) < 0 || check_folder(place, err) < 0 ||
+    if (open_folder(place->state_dir, true, place, err) < 0 || check_folder(place, err) < 0 ||
         take_lock(place, err) < 0 || try_connect(place, out_fd, err) < 0)
         return -1;
     if (*out_fd >= 0)
@@ -216,6 +216,29 @@ static int find_or_start(struct place *place, int *out_fd, struct err *err)
         return -1;
     if (*out_fd < 0)
         return err_set(err, ERR_UNAVAILABLE, "egress has ended as soon as it was started");
+    return 0;
+}
+
+static int not_running(const char *state_dir, struct err *err)
+{
+    return err_set(err, ERR_NOT_FOUND, "no egress program runs in %s", state_dir);
+}
+
+int egress_connect_running(const char *state_dir, int *out_fd, struct err *err)
+{
+    struct place place = {.state_dir = state_dir, .dir_fd = -1, .lock_fd = -1};
+    int fd = -1;
+    int failed = open_folder(state_dir, false, &place, err);
+
+    if (failed)
+        return err->os == ENOENT ? not_running(state_dir, err) : -1;
+    failed = check_folder(&place, err) < 0 || try_connect(&place, &fd, err) < 0;
+    (void)close(place.dir_fd);
+    if (failed)
+        return -1;
+    if (fd < 0)
+        return not_running(state_dir, err);
+    *out_fd = fd;
     return 0;
 }
 

@@ -108,7 +108,8 @@ static void hang_up(struct egress *egress)
 
 static int say(struct egress *egress, struct talk *talk, struct err *err)
 {
-    if (egress->fd < 0 && egress_connect(egress->state_dir, &egress->fd, err) < 0)
+    if (egress->fd < 0 && (talk->starts ? egress_connect : egress_connect_running)(
+                              egress->state_dir, &egress->fd, err) < 0)
         return -1;
     talk->request.magic = EGRESS_MAGIC;
     talk->request.version = EGRESS_VERSION;
@@ -262,13 +263,30 @@ static int greet(struct egress *egress, struct err *err)
                   egress->state_dir);
 }
 
-int egress_open(const char *state_dir, struct egress **out, struct err *err)
+static struct egress *egress_new(const char *state_dir)
 {
-    AUTO(egress) struct egress *egress = xcalloc(1, sizeof *egress);
+    struct egress *egress = xcalloc(1, sizeof *egress);
 
     egress->fd = -1;
     egress->state_dir = xstrdup(state_dir);
     (void)pthread_mutex_init(&egress->lock, NULL);
+    return egress;
+}
+
+int egress_find(const char *state_dir, struct egress **out, struct err *err)
+{
+    AUTO(egress) struct egress *egress = egress_new(state_dir);
+
+    if (egress_connect_running(state_dir, &egress->fd, err) < 0)
+        return -1;
+    *out = TAKE(egress);
+    return 0;
+}
+
+int egress_open(const char *state_dir, struct egress **out, struct err *err)
+{
+    AUTO(egress) struct egress *egress = egress_new(state_dir);
+
     if (greet(egress, err) < 0)
         return -1;
     *out = TAKE(egress);

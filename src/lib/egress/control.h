@@ -18,6 +18,8 @@ struct egress;
 
 /* Finds the program of this state directory, or starts it. */
 int egress_open(const char *state_dir, struct egress **out, struct err *err) MUST_CHECK;
+/* The one that runs; ERR_NOT_FOUND: none does. */
+int egress_find(const char *state_dir, struct egress **out, struct err *err) MUST_CHECK;
 void egress_free(struct egress *egress);
 AUTO_TYPE(egress)
 

@@ -109,6 +109,7 @@ const struct answer answers[] = {
     {"showUsage", 200, "Usages", NULL},
     {"applyPolicy", 200, "PolicyChange", NULL},
     {"resetPolicy", 200, "PolicyChange", NULL},
+    {"applySandboxPolicy", 200, "PolicyChange", NULL},
     {0},
 };
 

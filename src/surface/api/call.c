@@ -72,6 +72,7 @@ struct request call_request(struct call *call, enum action_kind kind)
         .image = "host",
         .name = "",
         .scope = "session",
+        .network = NETWORK_DEFAULT,
         .argv = {nothing,       1   },
         .watch = {call_note_run, call}
     };

@@ -34,6 +34,7 @@ static int look(struct call *call, struct lent *lent, struct run *today, struct 
         return -1;
     }
     execute_forget(today);
+    out->state.network = govern_network(govern_execute(lent->govern), &out->config);
     out->explanation = (struct view_explanation){
         .config = &out->config,
         .state = &out->state,

@@ -51,7 +51,6 @@ static const struct field policy_fields[] = {
 static int change(struct call *call, const char *text, struct err *err)
 {
     struct request request = call_request(call, ACTION_POLICY);
-    struct json *answer = json_object(&call->mem);
     struct lent lent;
     struct run run;
     int failed;
@@ -61,12 +60,30 @@ static int change(struct call *call, const char *text, struct err *err)
     run_init(&run);
     failed = govern_policy_apply(lent.govern, &request, text, &run, err);
     call_release(call, &lent);
-    if (!failed) {
-        json_put_text(&call->mem, answer, "policy_hash", run.outcome.policy.hash);
-        json_put_bool(&call->mem, answer, "standing", run.outcome.policy.is_standing);
-        json_put_text(&call->mem, answer, "receipt_id", run.closing.id);
-        failed = call_answer(call, 200, answer, err);
-    }
+    if (!failed)
+        failed = call_answer(call, 200, view_policy_change(&call->mem, &run), err);
+    run_done(&run);
+    return failed;
+}
+
+/* Of a sandbox that stands. */
+static int swap(struct call *call, const void *body, const void *query, struct err *err)
+{
+    const struct policy_body *wanted = body;
+    struct request request = call_request(call, ACTION_POLICY);
+    const char *made = NULL;
+    struct lent lent;
+    struct run run;
+    int failed;
+
+    (void)query;
+    if (call_sandbox(call, &lent, &request.sandbox, &made, err) < 0)
+        return -1;
+    run_init(&run);
+    failed = govern_policy_swap(lent.govern, &request, wanted->text, &run, err);
+    call_release(call, &lent);
+    if (!failed)
+        failed = call_answer(call, 200, view_policy_change(&call->mem, &run), err);
     run_done(&run);
     return failed;
 }
@@ -212,6 +229,18 @@ const struct route routes_policies[] = {
      .summary = "No policy of its own for this tenant any more: the daemon's holds again.",
      .answer = "The hash of the built-in one, and the receipt of the change.",
      .handle = reset},
+    {.method = HTTP_PUT,
+     .path = "/v1/sandboxes/{id}/policy",
+     .kind = ROUTE_RUN,
+     .scope = SCOPE_POLICY,
+     .body = BODY_JSON,
+     .fields = policy_fields,
+     .body_size = sizeof(struct policy_body),
+     .name = "applySandboxPolicy",
+     .summary = "Another policy for a sandbox that stands: its network rules change at once, all or "
+                "nothing.",
+     .answer = "Its hash, that of the rules egress acknowledged, and the receipt of the change.",
+     .handle = swap},
     {.method = HTTP_POST,
      .path = "/v1/policies/check",
      .kind = ROUTE_LOOK,

@@ -106,7 +106,8 @@ int sandbox_body_fill(struct call *call, const struct sandbox_body *body, struct
     out->workspace = body->workspace;
     out->allow_protected = body->allow_protected;
     out->user = body->user;
-    out->network_policy = body->network && strcmp(body->network, "policy") == 0;
+    if (body->network)
+        out->network = strcmp(body->network, "policy") == 0 ? NETWORK_POLICY : NETWORK_NONE;
     out->sockets_none = body->sockets != NULL;
     out->no_pool = body->no_pool;
     memcpy(out->limits, body->limits, sizeof out->limits);
@@ -146,6 +147,7 @@ int sandbox_json(struct call *call, struct execute *execute, const char *id, str
         config_read(&call->mem, str_of(text), &config, err) < 0 ||
         execute_kept_state(execute, id, &state, err) < 0)
         return -1;
+    state.network = govern_network(execute, &config);
     *out = view_sandbox(&call->mem, &config, &state);
     return 0;
 }

@@ -55,8 +55,8 @@ static const struct cli_option exec_options[] = {
     {"--workdir", "DIR", VALUE_TEXT,
      .help = "directory inside to start in"},
     {"--network", "MODE", VALUE_CHOICE, .values = "none policy",
-     .help = "none, or policy, which is refused as long as network rules cannot be enforced "
-             "(default: none)"},
+     .help = "none: closed, whatever the policy says; policy: by its network rules, refused without "
+             "(default: by its network rules, closed without)"},
     OPTION_USER,
     OPTION_SOCKETS,
     {"--tty", .help = "give the command a terminal"},

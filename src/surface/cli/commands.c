@@ -264,15 +264,24 @@ static const struct command policy_check = {
     .local = true,
 };
 
+static const struct cli_option policy_apply_options[] = {
+    {"--sandbox", "ID", VALUE_TEXT, .help = "the kept sandbox it is for, by id or name"},
+    OPTION_JSON,
+    OPTIONS_END,
+};
+
 static const struct command policy_apply = {
     .path = "policy apply",
     .operands = "FILE",
     .operand_min = 1,
     .operand_max = 1,
-    .summary = "make a policy the standing one",
+    .summary = "make a policy the standing one, or that of a sandbox that stands",
     .help = "It holds for every run and every new sandbox that brings no --policy of its own, also "
-            "for those of a daemon of this state directory. Sandboxes that stand keep theirs.",
-    .options = json_option,
+            "for those of a daemon of this state directory. Sandboxes that stand keep theirs, "
+            "unless --sandbox names one: its network rules are exchanged at once, all or nothing, "
+            "and its commands are decided by the policy from then on. A policy that would change "
+            "anything else of it is refused, and nothing changes.",
+    .options = policy_apply_options,
     .run = run_policy_apply,
 };
 

@@ -49,6 +49,20 @@ static void print_protected(const struct invocation *inv, const struct run *run)
     }
 }
 
+static void print_egress(struct invocation *inv, const struct view_explanation *e)
+{
+    const char *network = e->state->network ? e->state->network : "none";
+
+    (void)fprintf(inv->out, "%-10s ", "egress");
+    if (strcmp(network, "lost") == 0)
+        (void)fprintf(inv->out, "lost: the program that held its rules has ended, so there is no "
+                                "network; recreate it\n");
+    else if (e->config->network_hash)
+        (void)fprintf(inv->out, "by its policy's network rules, %s\n", e->config->network_hash);
+    else
+        (void)fprintf(inv->out, "none\n");
+}
+
 static void print_explanation(struct invocation *inv, const struct view_explanation *e)
 {
     const struct request *request = &e->config->request;
@@ -71,7 +85,7 @@ static void print_explanation(struct invocation *inv, const struct view_explanat
     print_words(inv, "mounts", request->mounts);
     print_protected(inv, e->run);
     print_limits(inv, e->run);
-    (void)fprintf(inv->out, "%-10s none\n", "egress");
+    print_egress(inv, e);
     (void)fprintf(inv->out, "%-10s %s\n", "sockets",
                   !e->run->plan.sockets_none        ? "any"
                   : e->config->request.sockets_none ? "none (--sockets none)"

@@ -47,7 +47,10 @@ int sandbox_look(struct invocation *inv, struct govern *govern, const char *id,
     if (execute_kept_config(govern_execute(govern), &inv->mem, id, &text, err) < 0 ||
         config_read(&inv->mem, str_of(text), config, err) < 0)
         return -1;
-    return execute_kept_state(govern_execute(govern), id, state, err);
+    if (execute_kept_state(govern_execute(govern), id, state, err) < 0)
+        return -1;
+    state->network = govern_network(govern_execute(govern), config);
+    return 0;
 }
 
 int sandbox_add_json(struct invocation *inv, struct govern *govern, const char *id,
@@ -73,9 +76,12 @@ int sandbox_print(struct invocation *inv, struct govern *govern, const char *id,
         return cli_json(inv, view_sandbox(&inv->mem, &config, &state)) == 0
                    ? 0
                    : err_set(err, ERR_OS, "writing the answer");
-    (void)fprintf(inv->out, "%s  %-8s %-16s expires %s, %llu processes\n", config.id,
+    (void)fprintf(inv->out, "%s  %-8s %-16s expires %s, %llu processes%s\n", config.id,
                   kept_state_name(&state), config.request.name,
-                  view_expiry(&inv->mem, state.left_ms), (unsigned long long)state.processes);
+                  view_expiry(&inv->mem, state.left_ms), (unsigned long long)state.processes,
+                  strcmp(state.network, "lost") == 0 ? ", network lost: recreate it"
+                  : config.network_hash              ? ", network by its policy"
+                                                     : "");
     return 0;
 }
 

@@ -91,33 +91,35 @@ int run_policy_check(struct invocation *inv)
 
 static int print_change(struct invocation *inv, const struct run *run)
 {
-    struct json *object = json_object(&inv->mem);
+    bool is_kept = run->outcome.policy.network_hash != NULL;
 
-    if (!inv->json) {
-        (void)fprintf(inv->out, "%s from now on: %s; receipt %s\n",
-                      run->outcome.policy.is_standing ? "this policy holds" : "the built-in policy",
-                      run->outcome.policy.hash, run->closing.id);
-        return 0;
-    }
-    json_put_text(&inv->mem, object, "policy_hash", run->outcome.policy.hash);
-    json_put_bool(&inv->mem, object, "standing", run->outcome.policy.is_standing);
-    json_put_text(&inv->mem, object, "receipt_id", run->closing.id);
-    return cli_json(inv, object);
+    if (inv->json)
+        return cli_json(inv, view_policy_change(&inv->mem, run));
+    (void)fprintf(inv->out, "%s from now on: %s; receipt %s\n",
+                  is_kept                           ? "the sandbox has this policy"
+                  : run->outcome.policy.is_standing ? "this policy holds"
+                                                    : "the built-in policy",
+                  run->outcome.policy.hash, run->closing.id);
+    return 0;
 }
 
-static int change(struct invocation *inv, const char *text)
+/* sandbox is NULL for the one that stands. */
+static int change(struct invocation *inv, const char *sandbox, const char *text)
 {
     AUTO_SANDBOX_CALL struct sandbox_call call = {.by_no_rules = true};
     struct run run;
     struct err err;
     int status;
+    int failed;
 
+    inv->subject = sandbox;
     if (sandbox_call_open(inv, &call, &status) < 0)
         return status;
+    call.request.sandbox = call.sandbox;
     run_init(&run);
-    status = govern_policy_apply(call.govern, &call.request, text, &run, &err) < 0
-                 ? cli_error(inv, &err)
-                 : print_change(inv, &run);
+    failed = sandbox ? govern_policy_swap(call.govern, &call.request, text, &run, &err)
+                     : govern_policy_apply(call.govern, &call.request, text, &run, &err);
+    status = failed ? cli_error(inv, &err) : print_change(inv, &run);
     run_done(&run);
     return status;
 }
@@ -138,10 +140,10 @@ int run_policy_apply(struct invocation *inv)
     }
     if (file_read(AT_FDCWD, path, &text, &err) < 0)
         return cli_error(inv, &err);
-    return change(inv, buf_text(&text));
+    return change(inv, option_text(inv, "--sandbox"), buf_text(&text));
 }
 
 int run_policy_reset(struct invocation *inv)
 {
-    return change(inv, NULL);
+    return change(inv, NULL, NULL);
 }

@@ -245,7 +245,8 @@ void remote_put_sandbox(struct invocation *inv, const struct sandbox_call *call,
     remote_put_bytes(mem, object, "workspace", request->workspace);
     put_flag(mem, object, "allow_protected", request->allow_protected);
     put_text(mem, object, "user", request->user);
-    put_text(mem, object, "network", request->network_policy ? "policy" : NULL);
+    put_text(mem, object, "network",
+             request->network == NETWORK_DEFAULT ? NULL : network_name(request->network));
     put_text(mem, object, "sockets", request->sockets_none ? "none" : NULL);
     put_flag(mem, object, "no_pool", request->no_pool);
     put_text(mem, object, "policy", call->policy_text);

@@ -64,6 +64,13 @@ static struct words mounts_from(struct invocation *inv)
     return (struct words){mounts, asked.n};
 }
 
+static enum network_ask network_from(const char *mode)
+{
+    if (!mode)
+        return NETWORK_DEFAULT;
+    return strcmp(mode, "policy") == 0 ? NETWORK_POLICY : NETWORK_NONE;
+}
+
 static void fill_request(struct invocation *inv, struct sandbox_call *call)
 {
     static const char *const nothing[] = {"true", NULL};
@@ -86,7 +93,7 @@ static void fill_request(struct invocation *inv, struct sandbox_call *call)
         request->env = option_words(inv, "--env");
     if (has_option(inv, "--mount"))
         request->mounts = mounts_from(inv);
-    request->network_policy = strcmp(text_or(inv, "--network", "none"), "policy") == 0;
+    request->network = network_from(text_or(inv, "--network", NULL));
     request->sockets_none = strcmp(text_or(inv, "--sockets", ""), "none") == 0;
     request->tty = has_option(inv, "--tty") && option_flag(inv, "--tty");
     request->no_pool = has_option(inv, "--no-pool") && option_flag(inv, "--no-pool");

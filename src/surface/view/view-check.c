@@ -22,6 +22,23 @@ struct json *view_policy(struct arena *mem, const struct policy *policy)
     return entry;
 }
 
+struct json *view_policy_change(struct arena *mem, const struct run *run)
+{
+    struct json *object = json_object(mem);
+
+    json_put_text(mem, object, "policy_hash", run->outcome.policy.hash);
+    json_put_bool(mem, object, "standing", run->outcome.policy.is_standing);
+    json_put_text(mem, object, "receipt_id", run->closing.id);
+    if (!run->outcome.policy.network_hash)
+        return object;
+    json_put_text(mem, object, "sandbox_id", run->sandbox_id);
+    json_put_text(mem, object, "network_hash", run->outcome.policy.network_hash);
+    json_put_int(mem, object, "entries_added", (int64_t)run->outcome.policy.added);
+    json_put_int(mem, object, "entries_changed", (int64_t)run->outcome.policy.changed);
+    json_put_int(mem, object, "entries_removed", (int64_t)run->outcome.policy.removed);
+    return object;
+}
+
 struct json *view_policy_error(struct arena *mem, unsigned line, unsigned column,
                                const struct err *err)
 {

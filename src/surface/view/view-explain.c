@@ -12,8 +12,8 @@
 
 /* What it cannot do, and what would change that. */
 const struct view_refusal view_refusals[] = {
-    {"no network but its own loopback",
-     "nothing in this version: network rules cannot be enforced yet"                                                                                             },
+    {"no network but its own loopback and what its policy's network rules allow",
+     "sandbox create --policy FILE: network_policies; policy apply --sandbox ID FILE"                                                                            },
     {"no files of this machine but system directories, read-only",
      "sandbox create --workspace DIR[:rw], --mount SRC:DST[:rw]"                                                                                                 },
     {"no changes to files that tools of this machine run by themselves, below what may be written",
@@ -146,7 +146,9 @@ struct json *view_explain(struct arena *mem, const struct view_explanation *e)
     json_put_text(mem, object, "workspace", request->workspace ? request->workspace : "");
     json_put(object, "protected", protected_json(mem, e->run));
     json_put(object, "limits", limits_json(mem, e->run));
-    json_put_text(mem, object, "egress", "none");
+    json_put_text(mem, object, "egress", e->state->network ? e->state->network : "none");
+    if (e->config->network_hash)
+        json_put_text(mem, object, "egress_policy_hash", e->config->network_hash);
     json_put_text(mem, object, "sockets", e->run->plan.sockets_none ? "none" : "any");
     json_put_text(mem, policy, "hash", e->config->policy_hash);
     json_put_text(mem, policy, "source", request->policy_text ? "file" : "built-in");

@@ -37,6 +37,19 @@ static void put_limits(struct arena *mem, struct json *object, const struct run 
     json_put(object, "limits", limits);
 }
 
+static void put_egress(struct arena *mem, struct json *object, const struct egress_counts *counts)
+{
+    struct json *egress = json_object(mem);
+
+    json_put_int(mem, egress, "requests", (int64_t)counts->requests);
+    json_put_int(mem, egress, "refused", (int64_t)counts->refused);
+    json_put_int(mem, egress, "bytes_out", (int64_t)counts->bytes_out);
+    json_put_int(mem, egress, "bytes_in", (int64_t)counts->bytes_in);
+    if (counts->lost)
+        json_put_bool(mem, egress, "lost", true);
+    json_put(object, "egress", egress);
+}
+
 static void put_outcome(struct arena *mem, struct json *object, const struct run *run)
 {
     const struct outcome *outcome = &run->outcome;
@@ -60,6 +73,7 @@ static void put_outcome(struct arena *mem, struct json *object, const struct run
     json_put_int(mem, object, "peak_memory_bytes", (int64_t)outcome->peak_memory_bytes);
     json_put_int(mem, object, "disk_read_bytes", (int64_t)outcome->read_bytes);
     json_put_int(mem, object, "disk_written_bytes", (int64_t)outcome->written_bytes);
+    put_egress(mem, object, &outcome->egress);
 }
 
 static void put_protected(struct arena *mem, struct json *object,

@@ -54,6 +54,7 @@ struct json *view_sandbox(struct arena *mem, const struct config *config,
     json_put_text(mem, object, "config_hash", config->config_hash);
     json_put_text(mem, object, "policy_hash", config->policy_hash);
     json_put_text(mem, object, "preflight_hash", config->preimage_hash);
+    json_put_text(mem, object, "network", state->network ? state->network : "none");
     json_put_text(mem, object, "created_at", config->created_at);
     json_put_text(mem, object, "expires_at", view_expiry(mem, state->left_ms));
     json_put_text(mem, object, "principal", request->principal);

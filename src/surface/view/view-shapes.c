@@ -33,6 +33,7 @@ enum {
     AT_POSTURE,
     AT_RUN_LIMIT,
     AT_PROTECTED_CHANGE,
+    AT_EGRESS_COUNTS,
     AT_RUN,
     AT_DETACHED,
     AT_EXEC,
@@ -122,6 +123,7 @@ static const struct shape_member sandbox[] = {
     {TEXT("config_hash")},
     {TEXT("policy_hash")},
     {TEXT("preflight_hash")},
+    {TEXT("network")},
     {TEXT("created_at")},
     {TEXT("expires_at")},
     {TEXT("principal")},
@@ -194,6 +196,15 @@ static const struct shape_member protected_change[] = {
     {0},
 };
 
+static const struct shape_member egress_counts[] = {
+    {INT("requests")},
+    {INT("refused")},
+    {INT("bytes_out")},
+    {INT("bytes_in")},
+    {BOOL("lost"), .optional = true},
+    {0},
+};
+
 static const struct shape_member run[] = {
     {TEXT("verdict")},
     {TEXT("reason_code")},
@@ -224,6 +235,7 @@ static const struct shape_member run[] = {
     {INT("peak_memory_bytes")},
     {INT("disk_read_bytes")},
     {INT("disk_written_bytes")},
+    {ONE("egress", EGRESS_COUNTS)},
     {LIST("protected_changes",                                PROTECTED_CHANGE), .optional = true},
     {INT("protected_changes_count"), .optional = true},
     {BOOL("protected_complete"), .optional = true},
@@ -612,6 +624,7 @@ static const struct shape_member explanation[] = {
     {ONE("protected", PROTECTED)},
     {MAP("limits", LIMIT)},
     {TEXT("egress")},
+    {TEXT("egress_policy_hash"), .optional = true},
     {TEXT("sockets")},
     {ONE("policy", KEPT_POLICY)},
     {LIST("refusals", REFUSAL)},
@@ -752,6 +765,11 @@ static const struct shape_member policy_change[] = {
     {TEXT("policy_hash")},
     {BOOL("standing")},
     {TEXT("receipt_id")},
+    {TEXT("sandbox_id"), .optional = true},
+    {TEXT("network_hash"), .optional = true},
+    {INT("entries_added"), .optional = true},
+    {INT("entries_changed"), .optional = true},
+    {INT("entries_removed"), .optional = true},
     {0},
 };
 
@@ -771,6 +789,7 @@ const struct shape view_shapes[] = {
     [AT_POSTURE] = {"Posture", posture},
     [AT_RUN_LIMIT] = {"RunLimit", run_limit},
     [AT_PROTECTED_CHANGE] = {"ProtectedChange", protected_change},
+    [AT_EGRESS_COUNTS] = {"EgressCounts", egress_counts},
     [AT_RUN] = {"Run", run},
     [AT_DETACHED] = {"Detached", detached},
     [AT_EXEC] = {"Exec", exec},

@@ -68,6 +68,9 @@ struct view_explanation {
     const struct run *run;
     bool drift; /* that would be another one */
 };
+/* Another policy from now on. */
+struct json *view_policy_change(struct arena *mem, const struct run *run);
+
 struct json *view_explain(struct arena *mem, const struct view_explanation *explanation);
 const char *view_user_origin(const struct view_explanation *explanation);
 /* What it cannot do, and what would change that. */

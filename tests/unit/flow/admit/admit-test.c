@@ -239,7 +239,7 @@ TEST(request_hash_covers_every_member)
     static const char *const other_argv[] = {"echo", "Hell", "o", NULL};
     static const char *const env[] = {"A=1", NULL};
     static const char *const mounts[] = {"/a:/b", NULL};
-    struct request variants[10];
+    struct request variants[11];
     char hashes[COUNT(variants)][MODEL_HASH_BYTES];
 
     for (size_t i = 0; i < COUNT(variants); i++)
@@ -251,8 +251,9 @@ TEST(request_hash_covers_every_member)
     variants[5].provider = "local";
     variants[6].stdin_stream = false;
     variants[7].tty = true;
-    variants[8].network_policy = true;
+    variants[8].network = NETWORK_POLICY;
     variants[9].limits[LIMIT_PIDS] = 1;
+    variants[10].network = NETWORK_DEFAULT;
     for (size_t i = 0; i < COUNT(variants); i++) {
         struct run run;
         struct err err;
@@ -264,4 +265,47 @@ TEST(request_hash_covers_every_member)
         for (size_t j = 0; j < i; j++)
             CHECK(strcmp(hashes[i], hashes[j]) != 0);
     }
+}
+
+/* ---- what is kept with a sandbox ---- */
+
+TEST(another_policy_changes_what_it_says_and_nothing_else)
+{
+    AUTO_BUF struct buf first = BUF(65536);
+    AUTO_BUF struct buf second = BUF(65536);
+    AUTO_ARENA struct arena mem = ARENA(1 << 20);
+    struct request request = request_of();
+    struct config before, after;
+    struct run run;
+    struct err err;
+
+    request.name = "n";
+    request.network = NETWORK_DEFAULT;
+    request.policy_text = "version: 1";
+    run_init(&run);
+    CHECK_INT(admit_run(&request, &run, &err), 0);
+    (void)strcpy(run.policy_hash, "sha256:1");
+    (void)strcpy(run.planned.preimage_hash, "sha256:2");
+    (void)strcpy(run.planned.image_digest, "sha256:3");
+    (void)strcpy(run.plan.egress.hash, "sha256:4");
+    run.plan.egress.rules = STR_LIT("{}");
+    CHECK_INT(config_write(&request, &run, &first, &err), 0);
+    CHECK_INT(config_read(&mem, buf_str(&first), &before, &err), 0);
+    CHECK_INT(before.request.network, NETWORK_DEFAULT);
+    CHECK_TEXT(before.network_hash, "sha256:4");
+
+    (void)strcpy(run.policy_hash, "sha256:5");
+    (void)strcpy(run.planned.preimage_hash, "sha256:6");
+    (void)strcpy(run.plan.egress.hash, "sha256:7");
+    CHECK_INT(config_repolicy(buf_str(&first), "version: 1 #", &run, &second, &err), 0);
+    CHECK_INT(config_read(&mem, buf_str(&second), &after, &err), 0);
+    CHECK_TEXT(after.request.policy_text, "version: 1 #");
+    CHECK_TEXT(after.policy_hash, "sha256:5");
+    CHECK_TEXT(after.preimage_hash, "sha256:6");
+    CHECK_TEXT(after.network_hash, "sha256:7");
+    CHECK_TEXT(after.created_at, before.created_at);
+    CHECK_TEXT(after.id, before.id);
+    CHECK_TEXT(after.request.name, "n");
+    CHECK(strcmp(after.config_hash, before.config_hash) != 0);
+    run_done(&run);
 }
