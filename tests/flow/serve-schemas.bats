@@ -122,6 +122,10 @@ deleted() {
     deleted unbindSecret "/v1/vault/KEY/bindings/$(printf '%s' "$output" | jq -r '.bindings[0].id')"
     deleted removeSecret /v1/vault/KEY
     api -X PUT --data-binary '{"text":"version: 1\n"}' /v1/policy && kept applyPolicy
+    rules='version: 1\nnetwork_policies: {w: {endpoints: [{host: a.example.org, port: 80}], binaries: [{path: /usr/bin/curl}]}}\n'
+    post /v1/sandboxes "{\"name\":\"net\",\"policy\":\"$rules\"}"
+    api -X PUT --data-binary "{\"text\":\"${rules/a.example/b.example}\"}" /v1/sandboxes/net/policy && kept applySandboxPolicy
+    api -X DELETE /v1/sandboxes/net
     api -X DELETE /v1/policy && kept resetPolicy
     got listApprovals /v1/approvals
     # Errors are of one form.

@@ -165,7 +165,7 @@ int equip_plan(struct equip *equip, struct run *run, struct err *err)
     plan_identity(equip, run);
     if (refuse_unenforceable(run) < 0 || is_refused(run))
         return 0;
-    if (plan_limits(&equip->profile, run, err) < 0 || plan_network(run, err) < 0)
+    if (plan_limits(&equip->profile, run, err) < 0 || plan_network(equip->state_dir, run, err) < 0)
         return -1;
     if (is_refused(run))
         return 0;

@@ -51,7 +51,14 @@ int plan_user(const struct image *image, struct run *run) MUST_CHECK;
 int plan_limits(const struct profile *profile, struct run *run, struct err *err) MUST_CHECK;
 
 /* plan-network.c: the way out, if there is one. */
-int plan_network(struct run *run, struct err *err) MUST_CHECK;
+int plan_network(const char *state_dir, struct run *run, struct err *err) MUST_CHECK;
+
+/* plan-trust.c: in whom programs inside have to trust, where rules look into TLS. */
+bool has_authority(const char *state_dir);
+void plan_trust_variables(struct run *run);
+struct mount_list;
+int plan_trust(const char *state_dir, struct run *run, struct mount_list *list,
+               struct err *err) MUST_CHECK;
 
 /* Whether it has a variable of that name; variable is "K=V". */
 bool env_has(const struct words *env, const char *variable);

@@ -286,6 +286,10 @@ static int list_mounts(struct plan_memory *memory, const char *state_dir, const 
         return -1;
     if (is_refused(run))
         return 0;
+    if (plan_trust(state_dir, run, list, err) < 0)
+        return -1;
+    if (is_refused(run))
+        return 0;
     if (add_all_asked(state_dir, table.text, run, list, err) < 0)
         return -1;
     if (is_refused(run))

@@ -40,7 +40,7 @@ static const char *obstacle(const struct run *run)
 }
 
 /* Compiled here as egress will: what it would refuse is refused before anything is built. */
-static int plan_rules(struct run *run, struct err *err)
+static int plan_rules(const char *state_dir, struct run *run, struct err *err)
 {
     AUTO(net_rules) struct net_rules *rules = NULL;
     struct plan_egress *egress = &run->plan.egress;
@@ -61,10 +61,14 @@ static int plan_rules(struct run *run, struct err *err)
     egress->rules = run->demand.network_rules;
     hash_text_of(egress->rules, egress->hash);
     egress->env = (struct words){proxy_variables, COUNT(proxy_variables)};
+    /* An egress program that opens no TLS has no authority, and there is nobody to trust. */
+    egress->opens_tls = net_rules_opens_tls(rules) && has_authority(state_dir);
+    if (egress->opens_tls)
+        plan_trust_variables(run);
     return 0;
 }
 
-int plan_network(struct run *run, struct err *err)
+int plan_network(const char *state_dir, struct run *run, struct err *err)
 {
     const char *why = obstacle(run);
 
@@ -81,5 +85,5 @@ int plan_network(struct run *run, struct err *err)
         return refuse(run, REASON_POLICY_NOT_ENFORCEABLE,
                       "sandboxes with network rules are not built ahead: rules are given to the "
                       "one they are for; fill the pool with --network none");
-    return plan_rules(run, err);
+    return plan_rules(state_dir, run, err);
 }

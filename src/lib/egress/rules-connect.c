@@ -276,6 +276,14 @@ void net_rules_connect(const struct net_rules *rules, const struct net_knock *kn
     out->flags |= is_interpreter(knock->caller->exe.path) ? NET_FLAG_INTERPRETER : 0;
 }
 
+bool net_rules_opens_tls(const struct net_rules *rules)
+{
+    for (size_t i = 0; i < rules->endpoint_n; i++)
+        if (!is_opaque(rules->endpoints[i]))
+            return true;
+    return false;
+}
+
 void net_rules_address(const struct net_rules *rules, const struct net_knock *knock,
                        const struct net_addr *addr, const struct net_addr *own, size_t own_n,
                        struct net_verdict *out)

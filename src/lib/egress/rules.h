@@ -36,6 +36,8 @@ AUTO_TYPE(net_rules)
 const char *net_rules_hash(const struct net_rules *rules);
 /* The ports some rule names, ascending: those the catch-all listens for. */
 const uint16_t *net_rules_ports(const struct net_rules *rules, size_t *n);
+/* Whether some rule looks into TLS: then callers have to trust whoever opens it. */
+bool net_rules_opens_tls(const struct net_rules *rules);
 size_t net_rules_endpoint_count(const struct net_rules *rules);
 
 /* ---- who asks ---- */
