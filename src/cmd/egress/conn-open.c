@@ -267,10 +267,7 @@ static void on_server(struct watch *watch, uint32_t events)
     } else if (events & EPOLLIN) {
         (void)side_fill(&conn->server);
     } else if (events & (EPOLLERR | EPOLLHUP)) {
-        /* What it has sent may still be there, and is read as there is room for it. */
-        conn->server.hung = true;
-        loop_forget(&conn->hub->loop, watch);
-        (void)side_fill(&conn->server);
+        conn_hang(conn, &conn->server);
     }
     conn_drive(conn);
 }

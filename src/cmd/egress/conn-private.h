@@ -142,6 +142,9 @@ void conn_drive(struct conn *conn);
 void conn_wait(struct conn *conn, uint64_t ms); /* the next deadline */
 struct net_knock conn_knock(const struct conn *conn);
 struct str conn_binary(const struct conn *conn);
+/* The kernel says that it is over in both directions, again and again: what it has sent may still
+ * be there, and is read as there is room for it. */
+void conn_hang(struct conn *conn, struct side *side);
 /* Says these bytes, then ends. */
 enum step conn_last(struct conn *conn);
 
@@ -199,4 +202,6 @@ enum step tunnel_begin(struct conn *conn);
 void tunnel_free(struct tunnel *tunnel);
 /* Whether bytes of this side go through a pipe, and must not be read into memory. */
 bool tunnel_pipes(const struct conn *conn, const struct side *side);
+/* Whether its pipe is empty and more may come. */
+bool tunnel_has_room(const struct conn *conn, const struct side *side);
 int tunnel_arm(struct conn *conn, struct err *err) MUST_CHECK;

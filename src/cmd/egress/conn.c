@@ -252,6 +252,22 @@ static bool reads_server(const struct conn *conn)
            conn->phase == PHASE_SHAKE_SERVER || conn->phase == PHASE_H2;
 }
 
+/* One that is not watched any more is read whenever there is room. */
+static bool read_hung(struct conn *conn, struct side *side, bool reads)
+{
+    if (!side->hung || !reads)
+        return false;
+    return tunnel_pipes(conn, side) ? tunnel_has_room(conn, side) : side_fill(side);
+}
+
+void conn_hang(struct conn *conn, struct side *side)
+{
+    side->hung = true;
+    loop_forget(&conn->hub->loop, &side->watch);
+    if (!tunnel_pipes(conn, side))
+        (void)side_fill(side);
+}
+
 /* Steps until they wait, then everything is sent that can be; room that this made may let them go
  * on. What is read is at most what came with the event, so this ends. */
 static enum step go_on(struct conn *conn)
@@ -269,8 +285,8 @@ static enum step go_on(struct conn *conn)
         moved = side_flush(&conn->server) || moved;
         moved = side_decode(&conn->client) || moved;
         moved = side_decode(&conn->server) || moved;
-        if (conn->server.hung && reads_server(conn))
-            moved = side_fill(&conn->server) || moved;
+        moved = read_hung(conn, &conn->server, reads_server(conn)) || moved;
+        moved = read_hung(conn, &conn->client, reads_client(conn)) || moved;
         if (!moved)
             return STEP_WAIT;
     }
@@ -315,6 +331,8 @@ static void on_client(struct watch *watch, uint32_t events)
         /* the step moves them */
     } else if (events & EPOLLIN && reads_client(conn)) {
         (void)side_fill(&conn->client);
+    } else if (events & EPOLLHUP && conn->phase == PHASE_TUNNEL && !(events & EPOLLERR)) {
+        conn_hang(conn, &conn->client); /* it has said and heard all; the server may not have */
     } else if (events & (EPOLLERR | EPOLLHUP)) {
         conn_close(conn); /* nobody is left to hear an answer */
         return;

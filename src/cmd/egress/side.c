@@ -39,7 +39,7 @@ static bool receive(struct side *side, struct bytes *to)
     size_t room = bytes_room(to);
     ssize_t got;
 
-    if (room == 0 || side->ended)
+    if (room == 0 || side->ended || side->wire_ended)
         return false;
     got = recv(side->watch.fd, bytes_end(to), room, MSG_DONTWAIT);
     bytes_added(to, got > 0 ? (size_t)got : 0);
@@ -49,7 +49,8 @@ static bool receive(struct side *side, struct bytes *to)
     }
     if (got < 0 && (errno == EAGAIN || errno == EINTR))
         return false;
-    side->ended = true;
+    side->wire_ended = true;
+    side->ended = side->ended || !side->tls;
     side->broken = side->broken || got < 0;
     return true;
 }
@@ -83,7 +84,7 @@ static bool read_tls(struct side *side)
         int got = 0;
 
         bytes_take(&side->raw, fed);
-        if (side->ended && side->raw.n == 0)
+        if (side->wire_ended && side->raw.n == 0)
             tls_side_feed_end(side->tls);
         if (room) {
             got = tls_side_read(side->tls, bytes_end(&side->in), room);
@@ -171,7 +172,8 @@ int side_arm(struct loop *loop, struct side *side, bool reads, struct err *err)
 
     if (side->watch.fd < 0 || side->broken || side->hung)
         return 0;
-    if (reads && !side->ended && bytes_room(side->tls ? &side->raw : &side->in))
+    if (reads && !side->ended && !side->wire_ended &&
+        bytes_room(side->tls ? &side->raw : &side->in))
         events |= EPOLLIN;
     if (!side_is_flushed(side))
         events |= EPOLLOUT;

@@ -15,9 +15,10 @@ struct side {
     struct bytes raw;     /* off the wire, which TLS has not taken yet */
     struct bytes in;
     struct bytes out;
-    bool ended;  /* nothing more comes */
-    bool broken; /* reset, or TLS failed: nothing goes either */
-    bool shut;   /* our direction ends behind `out` */
+    bool ended;      /* nothing more comes */
+    bool wire_ended; /* the same of the wire; TLS may still hold some */
+    bool broken;     /* reset, or TLS failed: nothing goes either */
+    bool shut;       /* our direction ends behind `out` */
     bool has_shut;
     bool hung; /* the kernel says so again and again: it is not watched any more, only read */
     uint64_t bytes_in; /* on the wire */

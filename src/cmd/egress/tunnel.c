@@ -86,6 +86,11 @@ bool tunnel_pipes(const struct conn *conn, const struct side *side)
     return conn->phase == PHASE_TUNNEL && way_from(conn, side)->pipe[0] >= 0;
 }
 
+bool tunnel_has_room(const struct conn *conn, const struct side *side)
+{
+    return way_from(conn, side)->in_pipe == 0 && !side->ended;
+}
+
 /* ---- the first bytes ---- */
 
 /* 1: they may go on, 0: more are needed, -1: refused. */
@@ -135,7 +140,7 @@ static bool fill_pipe(struct tunnel_way *way)
     }
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return false;
-    way->from->ended = true;
+    way->from->ended = way->from->wire_ended = true;
     way->from->broken = way->from->broken || n < 0;
     return true;
 }
@@ -226,7 +231,7 @@ enum step step_tunnel(struct conn *conn)
 
 static bool wants_in(const struct tunnel_way *way)
 {
-    if (way->from->ended)
+    if (way->from->ended || way->from->wire_ended)
         return false;
     return way->pipe[0] >= 0 ? way->in_pipe == 0
                              : bytes_room(way->from->tls ? &way->from->raw : &way->from->in) > 0;
