@@ -89,7 +89,8 @@ E'
     [ "${lines[0]}" = "plain HTTP/1.1 200 OK" ]
     [ "${lines[1]}" = "other host HTTP/1.1 421 Misdirected Request" ]
     [ "${lines[2]}" = "speaks first SSH-2.0-test" ]
-    for i in 3 4 5 6 7 8 9 10 12; do [[ "${lines[$i]}" == *ConnectionResetError ]] || { echo "${lines[$i]}"; false; }; done
+    [[ "${lines[4]}" == "tls "* && "${lines[4]}" != *HTTP* ]] # an alert, in its own words
+    for i in 3 5 6 7 8 9 10 12; do [[ "${lines[$i]}" == *ConnectionResetError ]] || { echo "${lines[$i]}"; false; }; done
     [ "${lines[11]}" = "no rule names the port ConnectionRefusedError" ]
     [ "$(grep -c GET "$DIR/log")" -eq 1 ]
 }
