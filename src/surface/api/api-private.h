@@ -56,7 +56,11 @@ void call_drop(struct call *call);
  * only. */
 void call_deliver(struct call *call, struct http_exchange *x);
 void call_put(struct call *call, struct http_exchange *x);
-/* What came in, read by the route's fields. */
+/* call-read.c: what came in. All the head says that somebody may want to know; then the body as it
+ * was before it was packed, and read by the route's fields. */
+int call_fill(struct call *call, const struct route *route, const struct http_head *head,
+              const struct str params[ROUTE_PARAMS_MAX], struct err *err) MUST_CHECK;
+int call_gunzip(struct call *call, struct err *err) MUST_CHECK;
 int call_parse(struct call *call, struct err *err) MUST_CHECK;
 /* Its job begins. */
 int call_start(struct call *call, struct err *err) MUST_CHECK;
