@@ -574,6 +574,8 @@ static int join_request(struct run *run, const struct config *config, const stru
     out->principal = request->principal;
     out->argv = request->argv;
     out->tty = request->tty;
+    out->tty_rows = request->tty_rows;
+    out->tty_columns = request->tty_columns;
     out->stdin_stream = request->stdin_stream;
     out->keep_background = request->keep_background;
     /* Time is the command's own; everything else is held for the sandbox as a whole. */

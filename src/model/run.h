@@ -145,7 +145,8 @@ struct action {
     bool sockets_none; /* asked for; a profile can ask, too */
     enum stdin_kind stdin_kind;
     bool tty;
-    struct limits limits; /* what flags asked for; value 0: not asked */
+    uint16_t tty_rows, tty_columns; /* at first; 0: not said. Not part of what is asked for */
+    struct limits limits;           /* what flags asked for; value 0: not asked */
     char request_hash[MODEL_HASH_BYTES];
 };
 

@@ -392,6 +392,8 @@ int admit_run(const struct request *request, struct run *run, struct err *err)
     action->sockets_none = request->sockets_none;
     action->stdin_kind = request->stdin_stream ? STDIN_STREAM : STDIN_EMPTY;
     action->tty = request->tty;
+    action->tty_rows = request->tty_rows;
+    action->tty_columns = request->tty_columns;
     if (copy_words(&run->mem, request->argv, ARGV_WORDS_MAX, ARGV_BYTES_MAX, "arguments",
                    &action->argv, err) < 0 ||
         admit_env(request->env, run, err) < 0 || admit_mounts(request, run, err) < 0 ||

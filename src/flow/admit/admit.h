@@ -50,6 +50,7 @@ struct request {
     bool sockets_none;
     bool stdin_stream;
     bool tty;
+    uint16_t tty_rows, tty_columns; /* at first; 0: as those of our own terminal, if we have one */
     const char *tool; /* TOOL: which, with what, and the command its arguments hold, if they do */
     const struct json *arguments;
     struct words inner;

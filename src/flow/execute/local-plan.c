@@ -247,12 +247,13 @@ static int put_walls(struct buf *block, struct run *run, struct local *local, st
     return put(block, local->groups, sizeof *local->groups, &plan->cgroup_host, err);
 }
 
-/* The command's terminal is as large as ours. */
-static void put_size(struct box_plan *plan)
+/* The command's terminal is as large as its caller said, else as ours, before it begins. */
+static void put_size(const struct action *action, struct box_plan *plan)
 {
-    struct winsize size;
+    struct winsize size = {.ws_row = action->tty_rows, .ws_col = action->tty_columns};
+    bool is_said = size.ws_row && size.ws_col;
 
-    if (!plan->tty || ioctl(STDIN_FILENO, TIOCGWINSZ, &size) < 0)
+    if (!plan->tty || (!is_said && ioctl(STDIN_FILENO, TIOCGWINSZ, &size) < 0))
         return;
     plan->tty_rows = size.ws_row;
     plan->tty_columns = size.ws_col;
@@ -292,7 +293,7 @@ static void plan_init(const struct run *run, struct box_plan *plan)
         .control_fd = -1,
         .egress_fd = -1,
     };
-    put_size(plan);
+    put_size(&run->action, plan);
 }
 
 static int finish(struct buf *block, struct box_plan *plan, int *out_fd, struct err *err)

@@ -89,14 +89,6 @@ static const struct field run_fields[] = {
 #define RECEIPT_ID "brig-receipt-id"
 #define OUTPUT_HASH "brig-stdout-hash"
 
-/* Told before it runs, so that its terminal is never of another size. */
-static int tell_size(struct call *call, const struct exec_body *wanted, struct err *err)
-{
-    if (!wanted->tty || !wanted->rows || !wanted->cols)
-        return 0;
-    return call_order(call, ORDER_RESIZE, (unsigned)(wanted->rows << 16 | wanted->cols), err);
-}
-
 /* How the client wants to hear of it. */
 static bool is_streamed(const struct call *call, enum frame *out)
 {
@@ -219,13 +211,15 @@ static int carry_out(struct call *call, struct govern *govern, const struct exec
     int failed;
 
     request->argv = wanted->command;
+    request->tty = wanted->tty;
+    request->tty_rows = (uint16_t)wanted->rows;
+    request->tty_columns = (uint16_t)wanted->cols;
     request->approval_wait_ms = wanted->approval_wait_ms;
     request->stdin_stream = wanted->stdin_bytes.n > 0 || call->route->body == BODY_SOCKET;
     if (call->early.has_left && !request->detach)
         return err_set(err, ERR_UNAVAILABLE, "the client left before the command began");
     run_init(&run);
-    failed = tell_size(call, wanted, err) < 0 ||
-                     open_stdin(call, wanted->stdin_bytes, &streams.in_fd, err) < 0 ||
+    failed = open_stdin(call, wanted->stdin_bytes, &streams.in_fd, err) < 0 ||
                      (!request->detach && open_streams(call, wanted, &run, &streams, err) < 0)
                  ? -1
                  : 0;
@@ -254,7 +248,6 @@ static int exec(struct call *call, const void *body, const void *query, struct e
     request.env = wanted->env;
     request.workdir = wanted->workdir;
     request.limits[LIMIT_WALL] = wanted->timeout_ms;
-    request.tty = wanted->tty;
     request.detach = wanted->detach;
     request.keep_background = wanted->keep_background;
     if (call_sandbox(call, &lent, &request.sandbox, &made, err) < 0)
@@ -272,7 +265,6 @@ static int run_once(struct call *call, const void *body, const void *query, stru
     int failed;
 
     (void)query;
-    request.tty = wanted->tty;
     if (sandbox_body_fill(call, &wanted->sandbox, &request, err) < 0 ||
         sandbox_body_govern(call, &wanted->sandbox, &request, &lent, err) < 0)
         return -1;
