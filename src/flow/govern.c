@@ -117,11 +117,14 @@ static int on_dead(void *context, const struct dead *dead, struct err *err)
     return dead->kept ? govern_record_end(govern, dead, err) : 0;
 }
 
+/* And secrets that were handed out meanwhile get their receipts. */
 int govern_sweep(struct govern *govern, struct err *err)
 {
+    size_t uses;
+
     if (execute_sweep(govern->execute, on_dead, govern, err) < 0)
         return err_in(err, "clearing up after an earlier run");
-    return 0;
+    return govern_vault_uses(govern, &uses, err);
 }
 
 /* What others left is found by the first; whoever has many of them sweeps now and then. A sweep
@@ -441,6 +444,16 @@ static void release(struct govern *govern, struct run *run, const struct streams
                   action_keeps(run->action.kind) && run->outcome.reason != REASON_SANDBOX_FAILED);
 }
 
+/* Step 7. Secrets that went out with its requests follow it into the ledger. */
+static int conclude_run(struct govern *govern, struct run *run, struct err *err)
+{
+    size_t uses;
+
+    if (govern_conclude(govern, run, err) < 0)
+        return -1;
+    return plan_has_network(&run->plan.egress) ? govern_vault_uses(govern, &uses, err) : 0;
+}
+
 /* Steps 4 to 7. */
 static int carry_out(struct govern *govern, const struct request *request, struct run *run,
                      const struct streams *streams, struct err *err)
@@ -468,7 +481,7 @@ static int carry_out(struct govern *govern, const struct request *request, struc
     else
         drop(govern, run);
     use_guard(govern, run);
-    return run->outcome.detached ? 0 : govern_conclude(govern, run, err);
+    return run->outcome.detached ? 0 : conclude_run(govern, run, err);
 }
 
 int govern_run(struct govern *govern, const struct request *request, const struct streams *streams,

@@ -9,6 +9,7 @@ certificates of egress-tls.bash in the folder beside LOG:
     9447 good, no ALPN    9448 ends in the middle of an answer     9449 resets in the handshake
 """
 import ctypes
+import gzip
 import os
 import signal
 import socket
@@ -18,6 +19,7 @@ import sys
 import threading
 
 LOG = open(sys.argv[1], "a", buffering=1)
+SEEN = open(os.path.join(os.path.dirname(sys.argv[1]), "seen"), "ab", buffering=0)  # all of it
 DIR = os.path.dirname(sys.argv[1])
 
 
@@ -47,9 +49,27 @@ def talk(s, port, cut):
                 n = int(line.split(b":")[1])
         body = stream.read(n)
         LOG.write("%d %s %d %s\n" % (port, head.split(b"\r\n")[0].decode(), len(body), s.version() if hasattr(s, "version") else "plain"))
+        SEEN.write(head + body + b"\n")
         out = head + body
         if head.startswith(b"GET /bytes/"):
             out = b"x" * int(head.split(b" ")[1].split(b"/")[2])
+        if head.startswith(b"GET /pieces"):
+            stream.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
+            for at in range(len(out)):
+                stream.write(b"1\r\n" + out[at:at + 1] + b"\r\n")
+                stream.flush()
+            stream.write(b"0\r\n\r\n")
+            stream.flush()
+            continue
+        if head.startswith(b"GET /until-close"):
+            stream.write(b"HTTP/1.1 200 OK\r\nX-Seen: " + b" ".join(head.split()) + b"\r\nConnection: close\r\n\r\n" + out)
+            stream.flush()
+            return
+        if head.startswith(b"GET /gzip"):
+            out = gzip.compress(out)
+            stream.write(b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: %d\r\n\r\n" % len(out) + out)
+            stream.flush()
+            continue
         stream.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: %d\r\n\r\n" % (len(out) + (9 if cut else 0)) + out)
         stream.flush()
         if cut:

@@ -98,6 +98,8 @@ static void add(struct counts *to, const struct counts *more)
     to->bytes_out += more->bytes_out;
     to->bytes_in += more->bytes_in;
     to->latency_us += more->latency_us;
+    to->secrets += more->secrets;
+    to->scrubbed += more->scrubbed;
 }
 
 void account_add(struct account *account, const char *rule, const struct counts *more)
@@ -216,6 +218,8 @@ static void put_counts(struct arena *mem, struct json *object, const struct coun
     put_number(mem, object, "refused", counts->refused);
     put_number(mem, object, "bytes_out", counts->bytes_out);
     put_number(mem, object, "bytes_in", counts->bytes_in);
+    put_number(mem, object, "secrets", counts->secrets);
+    put_number(mem, object, "scrubbed", counts->scrubbed);
 }
 
 static struct json *rule_json(const struct rule *rule, struct arena *mem)

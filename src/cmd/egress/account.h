@@ -14,6 +14,8 @@ struct counts {
     uint64_t bytes_out; /* to servers */
     uint64_t bytes_in;
     uint64_t latency_us;
+    uint64_t secrets;  /* put into requests */
+    uint64_t scrubbed; /* taken out of answers */
 };
 
 /* What was asked for in vain. The texts are the sandbox's own words. */

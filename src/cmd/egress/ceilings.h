@@ -51,6 +51,11 @@
 #define POOL_SANDBOX_MAX 32
 #define POOL_MS 15000
 
+/* Secrets: questions to the keeper of the vault. */
+#define SECRET_MS 5000   /* for all of one request */
+#define ASKS_MAX 1024    /* at once */
+#define ASKS_SENT_MAX 16 /* of them on their way; a socket has room for more */
+
 /* Names. */
 #define NAMES_MAX 16384      /* of one sandbox, each with an address of its own */
 #define NAMES_FIRST 256      /* 198.18.1.0: what is before is the machinery's */

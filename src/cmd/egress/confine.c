@@ -91,6 +91,8 @@ static const int allowed[] = {
     SYS_mremap,
     SYS_mprotect,
     SYS_madvise,
+    SYS_mlock, /* secrets */
+    SYS_munlock,
     SYS_brk,
     SYS_clock_gettime,
     SYS_getrandom,

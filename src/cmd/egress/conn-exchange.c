@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "cmd/egress/pool.h"
+#include "cmd/egress/wanted.h"
 #include "lib/base/clock.h"
 #include "lib/base/memory.h"
 
@@ -30,8 +31,7 @@ static const char *const dropped[] = {
 
 /* ---- bodies ---- */
 
-/* One piece, in the framing of the side it goes to; there is room for it. */
-static void put_piece(struct bytes *out, struct str piece, bool chunked)
+void exchange_put_piece(struct bytes *out, struct str piece, bool chunked)
 {
     char head[HTTP_CHUNK_HEAD_BYTES];
 
@@ -42,15 +42,25 @@ static void put_piece(struct bytes *out, struct str piece, bool chunked)
         (void)bytes_put(out, "\r\n", 2);
 }
 
+/* A body on its way through. */
+struct way {
+    struct http_body *body;
+    struct bytes *from;
+    struct bytes *to;
+    bool chunked;
+    struct vault_scan *scan; /* or NULL: for placeholders, which are no secrets here */
+    bool has_placeholder;
+    bool moved;
+};
+
 /* Moves what is there and fits. */
-static enum http_body_event move_body(struct http_body *body, struct bytes *from, struct bytes *to,
-                                      bool chunked, bool *moved)
+static enum http_body_event move_body(struct way *way)
 {
     enum http_body_event event = HTTP_BODY_DATA;
 
     while (event == HTTP_BODY_DATA) {
-        size_t room = bytes_room(to);
-        struct str in = bytes_str(from), piece = {NULL, 0};
+        size_t room = bytes_room(way->to);
+        struct str in = bytes_str(way->from), piece = {NULL, 0};
         size_t had;
 
         if (room <= CHUNK_FRAME)
@@ -58,14 +68,18 @@ static enum http_body_event move_body(struct http_body *body, struct bytes *from
         if (in.n > room - CHUNK_FRAME)
             in.n = room - CHUNK_FRAME;
         had = in.n;
-        event = http_body_next(body, &in, &piece);
+        event = http_body_next(way->body, &in, &piece);
+        if (event == HTTP_BODY_DATA && way->scan && vault_scan_feed(way->scan, piece)) {
+            way->has_placeholder = true;
+            return HTTP_BODY_REFUSED;
+        }
         if (event == HTTP_BODY_DATA)
-            put_piece(to, piece, chunked);
-        *moved = *moved || had != in.n;
-        bytes_take(from, had - in.n);
+            exchange_put_piece(way->to, piece, way->chunked);
+        way->moved = way->moved || had != in.n;
+        bytes_take(way->from, had - in.n);
     }
-    if (event == HTTP_BODY_END && chunked)
-        (void)bytes_put(to, HTTP_LAST_CHUNK, sizeof HTTP_LAST_CHUNK - 1);
+    if (event == HTTP_BODY_END && way->chunked)
+        (void)bytes_put(way->to, HTTP_LAST_CHUNK, sizeof HTTP_LAST_CHUNK - 1);
     return event;
 }
 
@@ -74,11 +88,11 @@ static enum http_body_event move_body(struct http_body *body, struct bytes *from
 static bool send_head(struct conn *conn)
 {
     struct exchange *exchange = conn->exchange;
-    const struct buf *parts[] = {&exchange->head_out, &exchange->held};
+    const struct str parts[] = {buf_str(&exchange->head_out), exchange_body(exchange)};
     size_t before = 0;
 
     for (size_t i = 0; i < (exchange->is_held ? 2U : 1U); i++) {
-        const struct buf *part = parts[i];
+        const struct str *part = &parts[i];
 
         if (exchange->head_sent < before + part->n) {
             size_t at = exchange->head_sent - before;
@@ -92,11 +106,23 @@ static bool send_head(struct conn *conn)
     return true;
 }
 
+static enum step refuse_placeholder(struct conn *conn)
+{
+    struct wanted_no no = conn->exchange->wanted ? wanted_fault(VAULT_FAULT_MISPLACED)
+                                                 : wanted_nothing(&conn->hub->secrets);
+
+    return conn_fail(conn, no.status, no.reason, no.text);
+}
+
 static enum step send_request(struct conn *conn)
 {
     struct exchange *exchange = conn->exchange;
+    struct way way = {.body = &exchange->body,
+                      .from = &conn->client.in,
+                      .to = &conn->server.out,
+                      .chunked = exchange->head.framing == HTTP_CHUNKED,
+                      .scan = &exchange->placeholders};
     enum http_body_event event;
-    bool moved = false;
 
     if (!send_head(conn) || exchange->body_sent)
         return STEP_WAIT;
@@ -104,15 +130,16 @@ static enum step send_request(struct conn *conn)
         exchange->body_sent = true;
         return STEP_WAIT;
     }
-    event = move_body(&exchange->body, &conn->client.in, &conn->server.out,
-                      exchange->head.framing == HTTP_CHUNKED, &moved);
-    if (moved)
+    event = move_body(&way);
+    if (way.moved)
         conn_wait(conn, ANSWER_MS);
     switch (event) {
     case HTTP_BODY_END:
         exchange->body_sent = true;
         return STEP_WAIT;
     case HTTP_BODY_REFUSED:
+        if (way.has_placeholder)
+            return refuse_placeholder(conn);
         return conn_fail(conn, http_fault_status(exchange->body.fault), "EGRESS_BODY_FRAMING",
                          http_fault_text(exchange->body.fault));
     case HTTP_BODY_MORE:
@@ -225,11 +252,15 @@ static enum step begin_answer(struct conn *conn)
     struct exchange *exchange = conn->exchange;
     const struct http_head *answer = exchange->answer;
     struct net_verdict verdict = {0};
+    enum vault_fault fault;
     uint64_t most;
     bool open_ended = answer->framing == HTTP_CHUNKED || answer->framing == HTTP_UNTIL_CLOSE;
 
     if (!judge_answer(conn, &verdict))
         return conn_refuse(conn, &verdict);
+    if (!scrub_head(conn, &fault))
+        return fault ? conn_fail(conn, 502, vault_fault_code(fault), vault_fault_text(fault))
+                     : STEP_CLOSE;
     most = verdict.response_max ? verdict.response_max : exchange->verdict.response_max;
     http_body_init(&exchange->answer_body, answer, most ? most : BODY_MAX);
     exchange->answer_chunked = open_ended && exchange->head.minor == 1;
@@ -319,6 +350,8 @@ static enum step finish(struct conn *conn)
     conn_count(conn);
     if (!server_stays)
         side_close(&conn->hub->loop, &conn->server, false);
+    else if (!conn->fixed && conn->value_n)
+        side_close(&conn->hub->loop, &conn->server, false); /* it knows a secret */
     else if (!conn->fixed)
         pool_put(&key, &conn->dialled, &conn->server);
     if (conn->server.watch.fd < 0)
@@ -333,11 +366,14 @@ static enum step finish(struct conn *conn)
 static enum step hand_on_body(struct conn *conn)
 {
     struct exchange *exchange = conn->exchange;
-    bool moved = false;
-    enum http_body_event event = move_body(&exchange->answer_body, &conn->server.in,
-                                           &conn->client.out, exchange->answer_chunked, &moved);
+    struct way way = {.body = &exchange->answer_body,
+                      .from = &conn->server.in,
+                      .to = &conn->client.out,
+                      .chunked = exchange->answer_chunked};
+    bool scrubs = exchange->scrubbing.scrub != NULL;
+    enum http_body_event event = scrubs ? scrub_body(conn, &way.moved) : move_body(&way);
 
-    if (moved)
+    if (way.moved)
         conn_wait(conn, ANSWER_MS);
     switch (event) {
     case HTTP_BODY_END:
@@ -353,6 +389,12 @@ static enum step hand_on_body(struct conn *conn)
         return STEP_WAIT;
     if (conn->server.broken || http_body_close(&exchange->answer_body) < 0)
         return STEP_CLOSE; /* cut off, and the client is to see that it is */
+    if (scrubs) {
+        event = scrub_close(conn);
+        return event == HTTP_BODY_END    ? finish(conn)
+               : event == HTTP_BODY_MORE ? STEP_WAIT
+                                         : STEP_CLOSE;
+    }
     if (exchange->answer_chunked) {
         if (bytes_room(&conn->client.out) < sizeof HTTP_LAST_CHUNK)
             return STEP_WAIT;

@@ -5,7 +5,7 @@
  * What is judged is what is sent: headers that concern only this hop, or that ask a server to read
  * another request than the one in the first line, are taken out before anybody looks. */
 
-#include "cmd/egress/conn-private.h"
+#include "cmd/egress/wanted.h"
 
 #include <string.h>
 
@@ -43,7 +43,11 @@ void exchange_free(struct exchange *exchange)
     free(exchange->raw);
     free(exchange->answer);
     buf_done(&exchange->held);
+    /* It may have a secret in it. */
+    secret_wipe(exchange->head_out.p, exchange->head_out.n);
     buf_done(&exchange->head_out);
+    wanted_free(exchange->wanted);
+    scrubbing_free(&exchange->scrubbing);
     free(exchange);
 }
 
@@ -213,7 +217,7 @@ static enum step open_tunnel(struct conn *conn)
 
 /* ---- judging ---- */
 
-static enum step send_on(struct conn *conn)
+enum step exchange_send(struct conn *conn)
 {
     struct err err;
 
@@ -221,6 +225,16 @@ static enum step send_on(struct conn *conn)
         return conn_fail(conn, 431, "EGRESS_HEAD_TOO_LARGE", err.text);
     sandbox_count(conn->sandbox, conn->way.entry, &(struct counts){.requests = 1});
     return conn_open_exchange(conn);
+}
+
+enum step exchange_hold(struct conn *conn)
+{
+    conn->phase = PHASE_HELD;
+    conn_wait(conn, BODY_MS);
+    conn->exchange->is_held = true;
+    if (conn->exchange->head.expects_continue)
+        (void)bytes_put(&conn->client.out, HTTP_CONTINUE, sizeof HTTP_CONTINUE - 1);
+    return STEP_AGAIN;
 }
 
 static enum step judge_request(struct conn *conn)
@@ -239,14 +253,9 @@ static enum step judge_request(struct conn *conn)
             return conn_fail(conn, 403, net_reason_code(NET_REASON_MESSAGE),
                              "a rule looks at messages, which egress cannot do yet: give the "
                              "endpoint protocol \"rest\" to allow the upgrade without a look");
-        return send_on(conn);
+        return secret_look(conn);
     case NET_NEED_BODY:
-        conn->phase = PHASE_HELD;
-        conn_wait(conn, BODY_MS);
-        exchange->is_held = true;
-        if (exchange->head.expects_continue)
-            (void)bytes_put(&conn->client.out, HTTP_CONTINUE, sizeof HTTP_CONTINUE - 1);
-        return STEP_AGAIN;
+        return exchange_hold(conn);
     case NET_DENY:
     case NET_TUNNEL:
     case NET_INSPECT:
@@ -269,13 +278,16 @@ static enum step judge_held(struct conn *conn)
                    &exchange->verdict);
     if (exchange->verdict.kind != NET_ALLOW)
         return conn_refuse(conn, &exchange->verdict);
-    return send_on(conn);
+    return secret_look(conn);
 }
 
 static enum step refuse_large(struct conn *conn)
 {
     struct net_verdict verdict;
 
+    if (conn->exchange->is_for_slot)
+        return conn_fail(conn, 413, vault_fault_code(VAULT_FAULT_BODY),
+                         vault_fault_text(VAULT_FAULT_BODY));
     net_rules_body_too_large(&conn->exchange->verdict, &verdict);
     return conn_refuse(conn, &verdict);
 }
@@ -283,8 +295,8 @@ static enum step refuse_large(struct conn *conn)
 enum step step_held(struct conn *conn)
 {
     struct exchange *exchange = conn->exchange;
-    size_t most =
-        exchange->verdict.body_max < BODY_HELD_MAX ? exchange->verdict.body_max : BODY_HELD_MAX;
+    size_t wanted = exchange->is_for_slot ? VAULT_BODY_MAX : exchange->verdict.body_max;
+    size_t most = wanted < BODY_HELD_MAX ? wanted : BODY_HELD_MAX;
     struct err err;
 
     for (;;) {
@@ -300,7 +312,7 @@ enum step step_held(struct conn *conn)
             return refuse_large(conn);
         bytes_take(&conn->client.in, had - in.n);
         if (event == HTTP_BODY_END)
-            return judge_held(conn);
+            return exchange->is_for_slot ? secret_held(conn) : judge_held(conn);
         if (event == HTTP_BODY_MORE)
             return conn->client.ended ? STEP_CLOSE : STEP_WAIT;
         conn_wait(conn, BODY_MS);

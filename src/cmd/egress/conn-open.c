@@ -311,11 +311,8 @@ enum step conn_opened(struct conn *conn)
 {
     if (conn->secure && !conn->server.tls)
         return intercept_dialled(conn);
-    if (conn->exchange) {
-        conn->phase = PHASE_EXCHANGE;
-        conn_wait(conn, ANSWER_MS);
-        return STEP_AGAIN;
-    }
+    if (conn->exchange)
+        return secret_put(conn);
     tell_opened(conn);
     if (!herald(conn))
         return STEP_CLOSE;

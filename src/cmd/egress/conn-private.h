@@ -8,8 +8,10 @@
  *     names      questions over TCP
  *     head       the head of a request: judged, and made into the one that is sent
  *     held       its body, for rules that look into it
+ *     bound      which slots of it are the vault's
  *     lookup     the host's addresses, outside
  *     dial       one that may be dialled
+ *     reveal     secrets come, and are put into it
  *     exchange   the request goes, the answer comes
  *     tunnel     bytes, both ways
  *     last       our last words, then the end
@@ -19,6 +21,7 @@
 #include "cmd/egress/conn.h"
 #include "cmd/egress/side.h"
 #include "lib/http/http.h"
+#include "lib/vault/vault-use.h"
 
 enum phase {
     PHASE_FIRST,
@@ -27,12 +30,14 @@ enum phase {
     PHASE_NAMES,
     PHASE_HEAD,
     PHASE_HELD,
+    PHASE_BOUND,
     PHASE_HELLO,
     PHASE_SHAKE_SERVER,
     PHASE_SHAKE_CLIENT,
     PHASE_H2,
     PHASE_LOOKUP,
     PHASE_DIAL,
+    PHASE_REVEAL,
     PHASE_EXCHANGE,
     PHASE_TUNNEL,
     PHASE_LAST,
@@ -51,6 +56,17 @@ enum herald {
     HERALD_SOCKS,
 };
 
+struct wanted;
+
+/* An answer's body out of which secrets are taken. */
+struct scrubbing {
+    struct vault_scrub *scrub; /* NULL: there is nothing to take out */
+    struct buf out;            /* looked through */
+    size_t put;                /* of it, on the way to the client */
+    bool ended;
+    uint64_t flagged;
+};
+
 /* One request and its answer. */
 struct exchange {
     char *raw; /* the head as it came; `head` is slices of it */
@@ -66,7 +82,10 @@ struct exchange {
     struct http_body body; /* of the request */
     struct buf held;       /* whole, when it was judged by it */
     bool is_held;
-    struct buf head_out; /* what is sent; kept until the first byte of the answer */
+    bool is_for_slot;               /* held for the vault's sake, not the rule's */
+    struct wanted *wanted;          /* NULL: there is no vault */
+    struct vault_scan placeholders; /* in a body that is not held */
+    struct buf head_out;            /* what is sent; kept until the first byte of the answer */
     size_t head_sent;
     bool body_sent;
     bool has_retried;
@@ -77,6 +96,7 @@ struct exchange {
     struct http_body answer_body;
     bool answer_chunked;  /* towards the client */
     uint64_t answer_left; /* of what the rule lets in */
+    struct scrubbing scrubbing;
     bool client_stays;
     bool server_stays;
 };
@@ -130,6 +150,10 @@ struct conn {
     struct exchange *exchange;
     struct tunnel *tunnel;
     struct intercept *intercept; /* NULL: nothing secure is looked into */
+
+    /* Secrets it has carried: struck out of whatever comes back. */
+    struct secret *values[VAULT_USES_MAX];
+    size_t value_n;
 
     /* Counted already. */
     uint64_t counted_out;
@@ -195,6 +219,34 @@ bool head_drops(const struct http_head *head, struct str name, const char *const
 bool head_overrides(struct str name);
 /* Writes the head that goes to the server. */
 int exchange_compose(struct conn *conn, struct err *err) MUST_CHECK;
+
+/* The body that was held, or with its secret. */
+struct str exchange_body(const struct exchange *exchange);
+/* Collects the body, to be judged or to be filled in. */
+enum step exchange_hold(struct conn *conn);
+/* All that could refuse it has looked. */
+enum step exchange_send(struct conn *conn);
+/* One piece, in the framing of the side it goes to; there is room for it. */
+void exchange_put_piece(struct bytes *out, struct str piece, bool chunked);
+
+/* ---- secrets (conn-secret.c, conn-scrub.c) ---- */
+
+/* A request that the rules allow: then a server is found, or it is refused. */
+enum step secret_look(struct conn *conn);
+/* Its body is there, and was wanted for a slot. */
+enum step secret_held(struct conn *conn);
+enum step step_bound(struct conn *conn);
+/* The server's side is open. */
+enum step secret_put(struct conn *conn);
+enum step step_reveal(struct conn *conn);
+
+/* Strikes values out of the answer's head. False: it cannot be handed on; *fault may say why. */
+bool scrub_head(struct conn *conn, enum vault_fault *fault);
+/* Moves the answer's body, looked through. */
+enum http_body_event scrub_body(struct conn *conn, bool *moved);
+/* The server ended a body that ends so. HTTP_BODY_MORE: there is no room for the rest yet. */
+enum http_body_event scrub_close(struct conn *conn);
+void scrubbing_free(struct scrubbing *scrubbing);
 
 /* ---- tunnels ---- */
 

@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 
 #include "cmd/egress/intercept.h"
+#include "cmd/egress/wanted.h"
 #include "lib/base/clock.h"
 #include "lib/base/memory.h"
 
@@ -81,6 +82,7 @@ static void close_with(struct conn *conn, bool reset)
     loop_cancel(&hub->loop, &conn->timer);
     stop_lookup(conn);
     exchange_free(conn->exchange);
+    values_free(conn);
     tunnel_free(conn->tunnel);
     intercept_free(conn->intercept);
     side_close(&hub->loop, &conn->client, reset);
@@ -209,12 +211,14 @@ static enum step (*const steps[])(struct conn *conn) = {
     [PHASE_NAMES] = step_names,
     [PHASE_HEAD] = step_head,
     [PHASE_HELD] = step_held,
+    [PHASE_BOUND] = step_bound,
     [PHASE_HELLO] = step_hello,
     [PHASE_SHAKE_SERVER] = step_shake_server,
     [PHASE_SHAKE_CLIENT] = step_shake_client,
     [PHASE_H2] = step_h2,
     [PHASE_LOOKUP] = step_lookup,
     [PHASE_DIAL] = step_dial,
+    [PHASE_REVEAL] = step_reveal,
     [PHASE_EXCHANGE] = step_exchange,
     [PHASE_TUNNEL] = step_tunnel,
     [PHASE_LAST] = step_last,
@@ -241,6 +245,8 @@ static bool reads_client(const struct conn *conn)
     case PHASE_LOOKUP:
     case PHASE_DIAL:
     case PHASE_SHAKE_SERVER:
+    case PHASE_BOUND:
+    case PHASE_REVEAL:
         break;
     }
     return false;
@@ -363,6 +369,9 @@ static enum step give_up(struct conn *conn)
         return conn_fail(conn, 504, "EGRESS_ANSWER_TIMEOUT", "the server did not answer in time");
     case PHASE_SHAKE_SERVER:
         return intercept_give_up(conn);
+    case PHASE_BOUND:
+    case PHASE_REVEAL:
+        return conn_fail(conn, 504, "VAULT_TIMEOUT", "the keeper of the vault does not answer");
     case PHASE_FIRST:
     case PHASE_SOCKS_GREETING:
     case PHASE_SOCKS_REQUEST:

@@ -140,6 +140,33 @@ static int do_events(struct order *order, struct err *err)
     return memory_file_make("egress-events", buf_str(&text), &order->doc_fd, err);
 }
 
+static int do_vault(struct order *order, struct err *err)
+{
+    if (secrets_take(&order->hub->secrets, &order->hub->loop, order->fds[0], err) < 0)
+        return -1;
+    order->fds[0] = -1;
+    return 0;
+}
+
+static bool is_text(const char *text, size_t size)
+{
+    return memchr(text, '\0', size) != NULL;
+}
+
+static int do_who(struct order *order, struct err *err)
+{
+    const struct egress_who_text *who = &order->request.who;
+    struct sandbox *sandbox;
+
+    if (find(order, &sandbox, err) < 0)
+        return -1;
+    if (!is_text(who->tenant, sizeof who->tenant) || !is_text(who->subject, sizeof who->subject) ||
+        !is_text(who->pack, sizeof who->pack))
+        return err_set(err, ERR_INVALID, "a text without its end");
+    sandbox->who = *who;
+    return 0;
+}
+
 /* What each brings: descriptors, and which of the names must be there. */
 static const struct {
     size_t fd_n;
@@ -154,6 +181,8 @@ static const struct {
     [EGRESS_COUNTERS] = {0, true,  false, do_counters},
     [EGRESS_END] = {0, true,  false, do_end     },
     [EGRESS_EVENTS] = {0, false, false, do_events  },
+    [EGRESS_VAULT] = {1, false, false, do_vault   },
+    [EGRESS_WHO] = {0, true,  false, do_who     },
 };
 
 /* ---- messages ---- */
@@ -194,6 +223,7 @@ static void carry_out(struct order *order)
     order->doc_fd = -1;
     if (kinds[order->request.verb].run(order, &err) == 0) {
         answer->status = EGRESS_DONE;
+        answer->has_vault = secrets_are_open(&order->hub->secrets);
         return;
     }
     answer->status = EGRESS_FAILED;

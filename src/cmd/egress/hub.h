@@ -10,6 +10,7 @@
 #include "cmd/egress/names.h"
 #include "cmd/egress/own.h"
 #include "cmd/egress/resolver.h"
+#include "cmd/egress/secrets.h"
 #include "lib/egress/control-wire.h"
 #include "lib/egress/handover.h"
 #include "lib/egress/rules.h"
@@ -39,6 +40,7 @@ struct hub {
     struct tls_authority *authority;
     struct tls_trust *trust; /* NULL: this machine has no roots */
     struct pooled *pool;     /* the latest first */
+    struct secrets secrets;
     size_t pool_n;
 };
 
@@ -60,6 +62,7 @@ struct sandbox {
     struct hub *hub;
     char id[EGRESS_NAME_BYTES];
     uint64_t number; /* of all there ever were; never used again */
+    struct egress_who_text who;
     struct net_rules *rules;
     struct watch handover;
     struct entrance entrances[HANDOVER_DIAG];

@@ -16,6 +16,7 @@
 
 #include "cmd/egress/confine.h"
 #include "cmd/egress/conn.h"
+#include "lib/crypto/key.h"
 #include "lib/tls/tls.h"
 
 #define FDS_WANTED 65536
@@ -80,10 +81,24 @@ static int open_tls(struct err *err)
     return 0;
 }
 
+/* Secrets are in locked memory, as far as we are allowed; beyond that they are not in dumps. */
+static void prepare_secrets(void)
+{
+    struct rlimit locked;
+
+    crypto_ready(); /* looks for randomness, which the walls would hide */
+    secrets_init(&hub.secrets);
+    if (getrlimit(RLIMIT_MEMLOCK, &locked) == 0) {
+        locked.rlim_cur = locked.rlim_max;
+        (void)setrlimit(RLIMIT_MEMLOCK, &locked);
+    }
+}
+
 static int open_everything(struct err *err)
 {
     int resolver_fd;
 
+    prepare_secrets();
     hub.lock_fd = EGRESS_LOCK_FD;
     hub.shed.on = on_shed_over;
     if (fcntl(EGRESS_LISTEN_FD, F_SETFL, O_NONBLOCK) < 0)

@@ -113,6 +113,7 @@ int sandbox_open(struct hub *hub, const char *id, struct net_rules *rules, int h
         .number = ++number,
         .rules = rules,
         .handover = {.fd = handover_fd, .on = on_handover},
+        .who = {.tenant = "default"                },
         .diag_fd = -1
     };
     (void)snprintf(sandbox->id, sizeof sandbox->id, "%s", id);

@@ -89,12 +89,15 @@ static int give_rules(struct intercept *intercept, const struct run *run, int eg
                       struct err *err)
 {
     const struct plan_egress *plan = &run->plan.egress;
+    const struct egress_who who = {run->action.tenant ? run->action.tenant : "default",
+                                   run->action.principal ? run->action.principal : "", ""};
     char hash[HASH_TEXT_BYTES];
     struct hash given;
 
     if (egress_end(intercept->egress, run->sandbox_id, err) < 0 ||
         egress_sandbox(intercept->egress, run->sandbox_id, plan->rules, egress_end_fd, &given,
-                       err) < 0)
+                       err) < 0 ||
+        egress_who(intercept->egress, run->sandbox_id, &who, err) < 0)
         return -1;
     hash_text(&given, hash);
     if (strcmp(hash, plan->hash) != 0)

@@ -8,3 +8,8 @@
 /* The same where one runs; ERR_NOT_FOUND: none does. */
 int egress_connect_running(const char *state_dir, int *out_fd, struct err *err) MUST_CHECK;
 int egress_connect(const char *state_dir, int *out_fd, struct err *err) MUST_CHECK;
+
+/* A new `keeper vault` for this state directory, and the end of the pair that asks; -1 without a
+ * word of why: there is no vault, or it cannot be opened without somebody's passphrase. A network
+ * without secrets is a network; who asks for one is told. */
+int egress_vault_start(const char *state_dir);

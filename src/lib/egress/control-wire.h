@@ -14,10 +14,14 @@
  *     counters  id, mark or none, whether it is the last time   a document (one descriptor)
  *     end       id                                              nothing
  *     events    the number behind which they are wanted         a document (one descriptor)
+ *     vault     an end of a pair, with `keeper vault` at the    nothing; one it has is kept
+ *               other (one descriptor)
+ *     who       id, tenant, subject, pack                       nothing
  *
  * Rules and documents are sealed memory files: canonical JSON of the network sections of a policy
- * one way, JSON the other. A request that cannot be done is an answer with a code; a message that
- * is none (another size, an unknown verb, descriptors nobody asked for) ends the conversation.
+ * one way, JSON the other. Every answer says whether there is a vault. A request that cannot be
+ * done is an answer with a code; a message that is none (another size, an unknown verb, descriptors
+ * nobody asked for) ends the conversation.
  *
  * Both sides are of one build, so numbers are in the machine's own order. */
 
@@ -51,6 +55,15 @@ enum egress_verb {
     EGRESS_COUNTERS,
     EGRESS_END,
     EGRESS_EVENTS,
+    EGRESS_VAULT,
+    EGRESS_WHO,
+};
+
+/* Whose sandbox it is, as bindings of secrets name it (lib/vault/vault.h). */
+struct egress_who_text {
+    char tenant[40];
+    char subject[136];
+    char pack[136];
 };
 
 struct egress_request {
@@ -62,6 +75,7 @@ struct egress_request {
     uint64_t after;  /* events */
     char id[EGRESS_NAME_BYTES];
     char mark[EGRESS_NAME_BYTES];
+    struct egress_who_text who; /* who; else zero */
 };
 
 enum egress_status {
@@ -76,10 +90,10 @@ struct egress_answer {
     uint32_t serial;
     int32_t code; /* enum err_code */
     int32_t os;
-    uint32_t unused;
-    struct hash hash; /* sandbox, swap */
+    uint32_t has_vault; /* a keeper of secrets is at hand */
+    struct hash hash;   /* sandbox, swap */
     char text[EGRESS_TEXT_BYTES];
 };
 
-_Static_assert(sizeof(struct egress_request) == 24 + 2 * EGRESS_NAME_BYTES, "no padding");
+_Static_assert(sizeof(struct egress_request) == 24 + 2 * EGRESS_NAME_BYTES + 312, "no padding");
 _Static_assert(sizeof(struct egress_answer) == 24 + HASH_BYTES + EGRESS_TEXT_BYTES, "no padding");

@@ -150,6 +150,23 @@ static int ask(struct egress *egress, struct talk *talk, struct err *err)
     return failed;
 }
 
+/* With a sandbox, and with a run in it, comes the vault that this state directory has by now. Of
+ * two who bring it at once one keeper stays, and the other's pair is closed. */
+static void bring_vault(struct egress *egress, const struct egress_answer *answer)
+{
+    AUTO_FD int fd = -1;
+    struct err ignored; /* without one, what asks for a secret is refused and told */
+
+    if (answer->has_vault)
+        return;
+    fd = egress_vault_start(egress->state_dir);
+    if (fd >= 0) {
+        struct talk talk = {.request.verb = EGRESS_VAULT, .fds = {fd}, .fd_n = 1};
+
+        (void)ask(egress, &talk, &ignored);
+    }
+}
+
 /* ---- what is asked ---- */
 
 static int put_name(char out[EGRESS_NAME_BYTES], const char *name, struct err *err)
@@ -186,7 +203,10 @@ int egress_sandbox(struct egress *egress, const char *id, struct str rules, int 
              .fd_n = 2, .starts = true
     };
 
-    return ask_with_rules(egress, &talk, id, rules, out, err);
+    if (ask_with_rules(egress, &talk, id, rules, out, err) < 0)
+        return -1;
+    bring_vault(egress, &talk.answer);
+    return 0;
 }
 
 int egress_swap(struct egress *egress, const char *id, struct str rules, struct hash *out,
@@ -202,6 +222,30 @@ int egress_window(struct egress *egress, const char *id, const char *mark, struc
     struct talk talk = {.request.verb = EGRESS_WINDOW};
 
     if (put_name(talk.request.id, id, err) < 0 || put_name(talk.request.mark, mark, err) < 0)
+        return -1;
+    if (ask(egress, &talk, err) < 0)
+        return -1;
+    bring_vault(egress, &talk.answer);
+    return 0;
+}
+
+static int put_who(char *out, size_t size, const char *text, struct err *err)
+{
+    if (strlen(text) >= size)
+        return err_set(err, ERR_LIMIT, "\"%.100s\" is too long to be who uses a secret", text);
+    (void)snprintf(out, size, "%s", text);
+    return 0;
+}
+
+int egress_who(struct egress *egress, const char *id, const struct egress_who *who, struct err *err)
+{
+    struct talk talk = {.request.verb = EGRESS_WHO};
+    struct egress_who_text *text = &talk.request.who;
+
+    if (put_name(talk.request.id, id, err) < 0 ||
+        put_who(text->tenant, sizeof text->tenant, who->tenant, err) < 0 ||
+        put_who(text->subject, sizeof text->subject, who->subject, err) < 0 ||
+        put_who(text->pack, sizeof text->pack, who->pack, err) < 0)
         return -1;
     return ask(egress, &talk, err);
 }

@@ -30,6 +30,17 @@ AUTO_TYPE(egress)
 int egress_sandbox(struct egress *egress, const char *id, struct str rules, int handover_fd,
                    struct hash *out, struct err *err) MUST_CHECK;
 
+/* Whose it is, for secrets that are bound to somebody; before it is said, the tenant "default"'s
+ * and nobody's in particular. With a sandbox and with a window egress also gets the keeper of the
+ * vault, if this state directory has a vault that opens without a passphrase. */
+struct egress_who {
+    const char *tenant;
+    const char *subject;
+    const char *pack; /* "": none */
+};
+int egress_who(struct egress *egress, const char *id, const struct egress_who *who,
+               struct err *err) MUST_CHECK;
+
 /* Other rules for it: from the answer on every new connection and request is judged by them, and
  * open connections that lost their rule are closed within a second. On -1 the old ones stay. */
 int egress_swap(struct egress *egress, const char *id, struct str rules, struct hash *out,
@@ -42,13 +53,15 @@ int egress_window(struct egress *egress, const char *id, const char *mark,
 /* What was counted for a run since its window began, or with mark NULL since the sandbox did:
  *
  *     {"connections":N,"requests":N,"refused":N,"bytes_out":N,"bytes_in":N,
+ *      "secrets":N,"scrubbed":N,
  *      "rules":[{"rule":"…","connections":N,"requests":N,"refused":N,"bytes_out":N,"bytes_in":N,
- *                "latency_us":N}],
+ *                "secrets":N,"scrubbed":N,"latency_us":N}],
  *      "rules_left_out":N,
  *      "refusals":[{"host":"…","port":N,"method":"…","path":"…","binary":"…","reason":"…",
  *                   "count":N}],
  *      "refusals_left_out":N,"policy_hash":"sha256:…"}
  *
+ * secrets counts those that were put into requests, scrubbed those that were taken out of answers.
  * latency_us is the sum over requests of the time between the last byte of the request's head and
  * the first of its answer. What was said by the sandbox (host, method, path) is cut to a bound and
  * holds no control bytes. With `last` the window is forgotten after the answer. The tree is the

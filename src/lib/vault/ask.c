@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 
 #include "lib/base/io.h"
 #include "lib/base/memory.h"
@@ -182,6 +183,26 @@ static int born(const char *folder, int socket_fd, pid_t *out, struct err *err)
     return program_start(argv, NULL, fds, KEEPER_FD_N, out, err);
 }
 
+/* It outlives us, so it has nothing of ours; what is started ends at once, and its child is
+ * nobody's. */
+static int born_apart(const char *folder, int socket_fd, struct err *err)
+{
+    static const char *const argv[] = {"keeper", "vault", "apart", NULL};
+    AUTO_FD int null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+    AUTO_FD int folder_fd = open(folder, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    const int fds[KEEPER_FD_N] = {null_fd, null_fd, null_fd, socket_fd, folder_fd};
+    pid_t pid;
+
+    if (null_fd < 0 || folder_fd < 0)
+        return err_os(err, "opening %s for its keeper", folder);
+    if (program_start(argv, NULL, fds, KEEPER_FD_N, &pid, err) < 0)
+        return -1;
+    while (waitpid(pid, NULL, 0) < 0)
+        if (errno != EINTR)
+            return err_os(err, "starting the keeper of the vault");
+    return 0;
+}
+
 /* The key of a key file is the keeper's to read; any other is found here and handed over. */
 static int open_it(int fd, const char *state_dir, struct str passphrase, struct err *err)
 {
@@ -215,7 +236,7 @@ int vault_keeper_start(const char *state_dir, struct str passphrase, int *out_fd
         return err_os(err, "making a socket to the keeper of the vault");
     ours = sockets[0];
     theirs = sockets[1];
-    if (born(folder, theirs, out_pid, err) < 0)
+    if ((out_pid ? born(folder, theirs, out_pid, err) : born_apart(folder, theirs, err)) < 0)
         return -1;
     (void)close(TAKE_FD(theirs));
     if (open_it(ours, state_dir, passphrase, err) < 0)

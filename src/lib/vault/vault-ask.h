@@ -9,7 +9,8 @@
 #include "lib/vault/vault.h"
 
 /* Starts one for the vault of this state directory, opens it, and gives the end of the pair that
- * asks; it ends by itself when that is closed. The passphrase counts only where one is needed. */
+ * asks; it ends by itself when that is closed. The passphrase counts only where one is needed.
+ * With out_pid NULL it is nobody's child, and outlives whoever started it. */
 int vault_keeper_start(const char *state_dir, struct str passphrase, int *out_fd, pid_t *out_pid,
                        struct err *err) MUST_CHECK;
 

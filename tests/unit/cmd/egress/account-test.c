@@ -30,12 +30,15 @@ TEST(sums_and_rules_agree)
     const struct json *told;
 
     account_add(account, "a", &(struct counts){.requests = 2, .bytes_out = 10});
-    account_add(account, "b", &(struct counts){.requests = 3, .bytes_in = 5});
+    account_add(account, "b",
+                &(struct counts){.requests = 3, .bytes_in = 5, .secrets = 2, .scrubbed = 1});
     account_add(account, "a", &(struct counts){.connections = 1});
     account_add(account, "", &(struct counts){.bytes_in = 1});
     told = account_json(account, &mem);
     CHECK_INT(number(told, "/requests"), 5);
     CHECK_INT(number(told, "/bytes_in"), 6);
+    CHECK_INT(number(told, "/secrets"), 2);
+    CHECK_INT(number(told, "/rules/1/scrubbed"), 1);
     CHECK_INT(number(told, "/rules/0/requests"), 2);
     CHECK_INT(number(told, "/rules/0/connections"), 1);
     CHECK_INT(number(told, "/rules/1/bytes_in"), 5);

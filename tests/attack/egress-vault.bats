@@ -1,0 +1,208 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# H01 to H07, H11 on the wire: a placeholder that a sandbox sends becomes the secret in the slot it is
+# bound to, on its way to the server and nowhere else; what comes back has none; everything else is
+# refused, and every use is written down.
+
+load attack
+load ../flow/common
+load egress
+load egress-tls
+
+CANARY='cAnary7f3a+9c51/Kq8w'
+
+setup() {
+    common_setup
+    unshare $([ "$(id -u)" -eq 0 ] || echo -U -r) -m -n -p -f true 2>/dev/null ||
+        skip "namespaces cannot be made here"
+    for tool in nft openssl nghttpd curl jq; do
+        command -v "$tool" >/dev/null || skip "$tool is missing"
+    done
+    egress_setup
+    tls_setup
+    export BRIG_HOME=$DIR/state
+}
+
+REST='protocol="rest",access="full"'
+
+# As in_tls_world, with processes of its own: the keeper is found among them.
+in_vault_world() { # RULES SCRIPT
+    local user=()
+    [ "$(id -u)" -eq 0 ] || user=(-U -r)
+    printf '%s' "$1" > "$DIR/rules"
+    SERVERS="$BATS_TEST_DIRNAME/egress-tls-servers.py" EGRESS_BIN="$EGRESS_BIN" SCRIPT="$asking$2" \
+        SSL_CERT_FILE="$DIR/root.crt" CA="$DIR/state/egress/ca.pem" \
+        PROXY=http://127.0.0.1:3128 no_proxy= NO_PROXY= \
+        timeout -k 5 60 unshare "${user[@]}" -m -n -p -f --mount-proc bash -c "$egress_world"
+}
+
+# Inside: ask NAME CURL-ARGUMENT… keeps the answer in $DIR/answers/NAME and says its status.
+asking='
+unset SSL_CERT_FILE
+ask() { local name=$1; shift; curl -sS --cacert $CA -x $PROXY -o "$DIR/answers/$name" -w "$name %{http_code}\n" "$@" 2>&1; }
+code() { jq -r .reason_code "$DIR/answers/$1" 2>/dev/null; }
+'
+
+bound() { # NAME BIND-ARGUMENT…
+    local name=$1
+    shift
+    [ -e "$DIR/state/vault/secrets" ] && "$BRIG" vault show "$name" >/dev/null 2>&1 ||
+        printf '%s' "$CANARY" | "$BRIG" vault set "$name" >/dev/null
+    "$BRIG" vault bind "$name" "$@" >/dev/null
+}
+
+# How often the servers saw it, in any common form.
+seen() {
+    python3 - "$CANARY" "$DIR/seen" <<'P'
+import base64, sys, urllib.parse
+c, text = sys.argv[1], open(sys.argv[2], "rb").read().decode("latin-1")
+print(sum(text.count(f) for f in {c, urllib.parse.quote(c, safe=""), base64.b64encode(("me:" + c).encode()).decode()}))
+P
+}
+
+# No form of it is anywhere the sandbox, its owner or a reader of logs could look.
+clean() {
+    python3 - "$CANARY" "$DIR/answers" "$DIR/state" <<'P'
+import base64, json, os, sys, urllib.parse
+c = sys.argv[1]
+b = c.encode()
+forms = {c, json.dumps(c)[1:-1], urllib.parse.quote(c, safe=""), b.hex()}
+for skip in range(3):
+    text = base64.b64encode(b"\0" * skip + b).decode().rstrip("=")
+    forms.add(text[-(-skip * 8 // 6):(skip + len(b)) * 8 // 6])
+for top in sys.argv[2:]:
+    for root, _, files in os.walk(top):
+        for name in files:
+            path = os.path.join(root, name)
+            if not os.path.isfile(path):
+                continue
+            text = open(path, "rb").read().decode("latin-1")
+            for f in forms:
+                assert f not in text, "%s has %s" % (path, f)
+P
+}
+
+uses() {
+    "$BRIG" sandbox list >/dev/null
+    "$BRIG" receipts list --json | jq -r '.. | objects | select(.kind? == "secret_use" or .record? == "secret_use") | 1' | wc -l
+}
+
+@test "in the bound slot it reaches the server once, and nothing else" {
+    bound KEY --host api.test --slot header:authorization --method GET --path '/v1/**'
+    bound KEY --host api.test --slot query:key --path /query
+    bound KEY --host api.test --slot body:/auth/token --path /body --method POST
+    bound KEY --host api.test --slot basic:password --path /basic
+    run in_vault_world "$(allow "api.test:443,$REST")" '
+        ask header -H "Authorization: Bearer \${vault:KEY}" https://api.test/v1/x
+        ask query "https://api.test/query?a=1&key=%24%7Bvault:KEY%7D&b=2"
+        ask body -H "Content-Type: application/json" -d "{\"auth\":{\"token\":\"\${vault:KEY}\"},\"a\":[1, 2]}" https://api.test/body
+        ask basic -u "me:\${vault:KEY}" https://api.test/basic
+        ask openshell -H "Authorization: Bearer openshell:resolve:env:KEY" https://api.test/v1/y
+        ask none https://api.test/v1/z'
+    echo "$output"
+    for name in header query body basic openshell none; do [[ "$output" == *"$name 200"* ]]; done
+    cat "$DIR/seen"
+    grep -q "^Authorization: Bearer $CANARY" "$DIR/seen"
+    grep -qF "{\"auth\":{\"token\":\"$CANARY\"},\"a\":[1, 2]}" "$DIR/seen"
+    grep -q "Authorization: Bearer \*\*\*\*\*" "$DIR/answers/header"
+    clean
+    [ "$(seen)" -eq 5 ]
+    [ "$(counted 'c["secrets"]')" -eq 5 ]
+    [ "$(counted 'c["scrubbed"]')" -ge 5 ]
+    [ "$(uses)" -eq 5 ]
+    grep -q VAULT_SECRET_REFLECTED "$DIR"/state/egress/*
+}
+
+@test "another host, port, method, path or slot is refused, and the server hears nothing" {
+    bound KEY --host api.test --slot header:authorization --method GET --path '/v1/**'
+    run in_vault_world "$(allow "api.test:443,$REST" "api.test:9447,$REST" "www.test:443,$REST")" '
+        for what in "host https://www.test/v1/x" "port https://api.test:9447/v1/x" "method -XPOST https://api.test/v1/x" "path https://api.test/v2/x"; do
+            set -- $what; name=$1; shift
+            ask $name -H "Authorization: Bearer \${vault:KEY}" "$@"; code $name
+        done
+        ask slot -H "X-Api-Key: \${vault:KEY}" https://api.test/v1/x; code slot
+        ask name -H "Authorization: Bearer \${vault:OTHER}" https://api.test/v1/x; code name'
+    echo "$output"
+    [ "$output" = "$(for n in host port method path slot name; do printf '%s 403\nVAULT_NOT_BOUND\n' $n; done)" ]
+    [ ! -s "$DIR/seen" ]
+    [ "$(counted 'c["refused"]')" -eq 6 ]
+    [ "$(counted 'c["secrets"]')" -eq 0 ]
+    [ "$(uses)" -eq 0 ]
+    clean
+}
+
+@test "a placeholder anywhere else is refused: path, host, in pieces, encoded, beside another credential" {
+    bound KEY --host api.test --slot header:authorization
+    run in_vault_world "$(allow "api.test:443,$REST")" '
+        P="\${vault:KEY}"
+        B=$(printf "%s" "x$P" | base64)
+        ask path "https://api.test/v1/%24%7Bvault:KEY%7D"; code path
+        ask middle -H "Authorization: Bearer a${P}b" https://api.test/; code middle
+        ask twice -H "Authorization: Bearer $P" -H "X-Other: $P" https://api.test/; code twice
+        ask base64 -H "X-Data: $B" https://api.test/; code base64
+        ask body -H "Content-Type: text/plain" -d "say $P" https://api.test/; code body
+        ask own -H "Authorization: Bearer something-of-its-own" https://api.test/; code own
+        python3 - "$P" <<E
+import socket, ssl, sys
+p = sys.argv[1].encode()
+s = socket.create_connection(("127.0.0.1", 3128)); s.sendall(b"CONNECT api.test:443 HTTP/1.1\r\nHost: api.test:443\r\n\r\n"); s.recv(1000)
+c = ssl.create_default_context(cafile="$CA"); t = c.wrap_socket(s, server_hostname="api.test")
+t.sendall(b"POST /split HTTP/1.1\r\nHost: api.test\r\nContent-Length: 40\r\n\r\n")
+for i in range(8):
+    t.sendall(p[i:i + 1])
+print("split", t.recv(4000).decode().split("\r\n")[0])
+E'
+    echo "$output"
+    for want in "path 403 VAULT_PLACEHOLDER_MISPLACED" "middle 403 VAULT_" "twice 403 VAULT_NOT_BOUND" "base64 403 VAULT_PLACEHOLDER_MISPLACED" \
+        "body 403 VAULT_" "own 403 VAULT_SECOND_CREDENTIAL"; do
+        [[ "$(printf '%s' "$output" | paste -sd' ')" == *"$want"* ]]
+    done
+    [[ "$output" == *"split HTTP/1.1 403"* ]]
+    ! grep -q "something-of-its-own" "$DIR/seen"
+    [ "$(seen)" -eq 0 ]
+    [ "$(uses)" -eq 0 ]
+    clean
+}
+
+@test "what the server sends back has no secret in it, however it is cut, and compressed is refused" {
+    bound KEY --host api.test --slot header:authorization
+    run in_vault_world "$(allow "api.test:443,$REST")" '
+        A="Authorization: Bearer \${vault:KEY}"
+        ask pieces -H "$A" https://api.test/pieces
+        ask close -D "$DIR/answers/close-head" -H "$A" https://api.test/until-close
+        ask gzip -H "$A" -H "Accept-Encoding: gzip" https://api.test/gzip; code gzip
+        ask later -H "$A" https://api.test/a -o "$DIR/answers/again" https://api.test/pieces'
+    echo "$output"
+    [[ "$output" == *"pieces 200"*"close 200"*"gzip 502"*"VAULT_ANSWER_ENCODED"*"later 200"* ]]
+    [ "$(seen)" -ge 4 ]
+    grep -q "Bearer \*\*\*" "$DIR/answers/pieces"
+    grep -q "Bearer \*\*\*" "$DIR/answers/close"
+    grep -q "X-Seen: .*Bearer \*\*\*" "$DIR/answers/close-head"
+    [ "$(stat -c %s "$DIR/answers/pieces")" -gt 100 ]
+    clean
+}
+
+@test "without a vault a placeholder is refused and says so; everything else goes on" {
+    run in_vault_world "$(allow "api.test:443,$REST")" '
+        ask plain https://api.test/
+        ask header -H "Authorization: Bearer \${vault:KEY}" https://api.test/; code header
+        ask body -H "Content-Type: application/octet-stream" -d "x\${vault:KEY}" https://api.test/; code body'
+    echo "$output"
+    [ "$output" = $'plain 200\nheader 403\nVAULT_NONE\nbody 403\nVAULT_NONE' ]
+}
+
+@test "a keeper that is gone gives nothing, and what asks is refused" {
+    bound KEY --host api.test --slot header:authorization
+    run in_vault_world "$(allow "api.test:443,$REST")" '
+        A="Authorization: Bearer \${vault:KEY}"
+        ask before -H "$A" https://api.test/
+        for p in /proc/[0-9]*; do
+            [ "$(tr "\0" " " <$p/cmdline 2>/dev/null)" = "keeper vault apart " ] && kill -9 ${p#/proc/}
+        done
+        ask after -H "$A" https://api.test/; code after
+        ask plain https://api.test/'
+    echo "$output"
+    [ "$output" = $'before 200\nafter 503\nVAULT_UNAVAILABLE\nplain 200' ]
+    [ "$(seen)" -eq 1 ]
+    clean
+}
