@@ -125,10 +125,11 @@ static int make_folder(const struct trust *trust, struct err *err)
 static int add_folder(const struct trust *trust, struct run *run, struct mount_list *list,
                       struct err *err)
 {
+    AUTO_FD int fd = open(trust->folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
     struct plan_mount *mount;
     struct stat st;
 
-    if (stat(trust->folder, &st) < 0)
+    if (fd < 0 || fstat(fd, &st) < 0)
         return err_os(err, "looking at %s", trust->folder);
     mount = mount_add(&run->mem, list, MOUNT_BIND, TRUST_TARGET);
     mount->source = arena_text(&run->mem, str_of(trust->folder));
@@ -136,6 +137,9 @@ static int add_folder(const struct trust *trust, struct run *run, struct mount_l
     mount->inode = st.st_ino;
     mount->noexec = true;
     mount->is_trust = true;
+    /* Root's box cannot walk to it any more when it opens its sources: nobody else may enter the
+     * state directory. The run's end closes it. */
+    mount->fd = TAKE_FD(fd);
     return 0;
 }
 
