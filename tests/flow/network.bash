@@ -3,7 +3,8 @@
 #
 # A world of the test's own: a network namespace in which brig and egress run, and another one with
 # servers, joined by a pair of interfaces. Names are in an /etc/hosts of that world. Nothing of it
-# reaches the machine, and it works for an ordinary user.
+# reaches the machine, and it works for an ordinary user. public.test has an address that is not
+# private, so rules for it need no allowed_ips.
 #
 #     world_begin     sets $world (a pid) and starts the server at 10.77.0.2
 #     world_end
@@ -17,7 +18,7 @@ world_begin() {
     local n
     need ip unshare nsenter perl curl
     mkdir -p "$BATS_TEST_TMPDIR/world"
-    printf '127.0.0.1 localhost\n%s allowed.test other.test third.test\n' "$WORLD_SERVER" \
+    printf '127.0.0.1 localhost\n%s allowed.test other.test third.test\n11.77.0.2 public.test\n' "$WORLD_SERVER" \
         >"$BATS_TEST_TMPDIR/world/hosts"
     local rights=(--net --mount)
     is_root || rights+=(--user --map-current-user --keep-caps)

@@ -148,6 +148,7 @@ receipts export     exportReceipts
 policy check        checkPolicy
 policy explain      - needs no daemon: the file alone decides
 policy preset       - the configuration of the machine it is typed on
+policy suggest      - prints what a person may then apply; reads the operator's journal
 policy apply        applyPolicy
 policy reset        resetPolicy
 image pull          pullImage

@@ -4,7 +4,9 @@
 #include "lib/base/buf.h"
 #include "lib/base/text.h"
 
+struct net_rules;
 struct run;
+struct suggest;
 
 /* A policy: read once, checked completely, never changed. docs/policy.md is its reference. */
 struct policy;
@@ -44,6 +46,13 @@ const char *policy_hash(const struct policy *policy);
 /* The network sections as lib/egress compiles them: canonical JSON in which everything that can
  * decide has its "line". Empty when the policy has no network rules. */
 struct str policy_network_text(const struct policy *policy);
+
+/* What was refused (lib/egress/suggest.h), put into the text of a policy (empty: the built-in one)
+ * as the narrowest rules that allow it; *out is the whole policy then, and the rules those of the
+ * text as it is and as it would be, the caller's to free. What cannot be had is left, with the
+ * reason. Nothing is changed. */
+int policy_suggest(struct str text, struct suggest *suggest, struct buf *out,
+                   struct net_rules **before, struct net_rules **after, struct err *err) MUST_CHECK;
 
 size_t policy_rule_count(const struct policy *policy);
 /* The first control of this policy that this version cannot enforce, or NULL. */

@@ -53,3 +53,30 @@ const struct command policy_preset = {
     .run = run_policy_preset,
     .local = true,
 };
+
+/* clang-format off */
+static const struct cli_option suggest_options[] = {
+    {"--sandbox",  "ID",   VALUE_TEXT, .help = "refusals of this sandbox, by id or name; also of one that is gone"},
+    {"--run",      "ID",   VALUE_TEXT, .help = "refusals of the sandbox of this run, while it ran"},
+    {"--refusals", "FILE", VALUE_FILE, .help = "refusals from a file: counters of egress, or lines of its journal"},
+    {"--policy",   "FILE", VALUE_FILE, .help = "policy to begin with (default: the standing one)"},
+    OPTION_JSON,
+    OPTIONS_END,
+};
+/* clang-format on */
+
+const struct command policy_suggest_row = {
+    .path = "policy suggest",
+    .operands = "",
+    .summary = "print a policy that would allow what was refused, and what else that would allow",
+    .help = "Refusals of one sandbox, one run or a file become the narrowest rules that allow "
+            "them: this program, this host and port, these methods and paths; numbers, UUIDs and "
+            "long hexadecimal texts in a path stand for others like them. The rules are asked what "
+            "the change newly allows, and that is printed in front, with what a person should "
+            "mind: interpreters, hosts that the vault has secrets for, ports of databases, wires "
+            "that nobody looks into. What leads to private addresses is never suggested. Nothing "
+            "is changed: who agrees keeps the text in a file and runs \"policy apply\".",
+    .options = suggest_options,
+    .run = run_policy_suggest,
+    .apart = "the journal of refusals is on the daemon's machine",
+};

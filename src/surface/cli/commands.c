@@ -623,6 +623,7 @@ const struct command *const commands[] = {
     &policy_check,
     &policy_explain,
     &policy_preset,
+    &policy_suggest_row,
     &policy_apply,
     &policy_reset,
     &image_pull,

@@ -21,7 +21,7 @@ extern const struct command sandbox_exec, sandbox_create, sandbox_list, sandbox_
     sandbox_sync, sandbox_preflight, sandbox_conform;
 
 /* The rows of commands-policy.c. */
-extern const struct command policy_explain, policy_preset;
+extern const struct command policy_explain, policy_preset, policy_suggest_row;
 
 /* The rows of commands-vault.c. */
 extern const struct command vault_set_row, vault_rotate_row, vault_bind_row, vault_unbind_row,
@@ -161,6 +161,7 @@ int run_policy_apply(struct invocation *inv);
 int run_policy_reset(struct invocation *inv);
 int run_policy_explain(struct invocation *inv); /* policy-explain.c */
 int run_policy_preset(struct invocation *inv);  /* policy-preset.c */
+int run_policy_suggest(struct invocation *inv); /* policy-suggest.c */
 int run_image_pull(struct invocation *inv);     /* image.c */
 int run_image_import(struct invocation *inv);
 int run_image_list(struct invocation *inv);
