@@ -29,10 +29,10 @@ END
 # Rules that allow these hosts and ports to everybody: allow HOST:PORT...
 allow() {
     python3 - "$@" <<'END'
-import json, sys
+import json, re, sys
 endpoints = []
 for arg in sys.argv[1:]:
-    parts = arg.split(",")
+    parts = re.split(r",(?=[a-z_]+=)", arg)
     host, port = parts[0].rsplit(":", 1)
     e = {"host": host, "ports": [int(port)], "line": 1}
     for p in parts[1:]:

@@ -379,6 +379,9 @@ static enum step hand_on_body(struct conn *conn)
     case HTTP_BODY_END:
         return finish(conn);
     case HTTP_BODY_REFUSED:
+        if (exchange->answer_body.fault == HTTP_FAULT_BODY_TOO_LARGE)
+            return conn_fail(conn, 502, net_reason_code(NET_REASON_RESPONSE_LARGE),
+                             "the answer is longer than \"max_bytes\" of \"response\"");
         return conn_fail(conn, 502, "EGRESS_ANSWER_FRAMING",
                          http_fault_text(exchange->answer_body.fault));
     case HTTP_BODY_MORE:
@@ -406,9 +409,13 @@ static enum step hand_on_body(struct conn *conn)
 enum step step_exchange(struct conn *conn)
 {
     enum step step = send_request(conn);
+    struct net_verdict verdict;
 
     if (step != STEP_WAIT || conn->phase != PHASE_EXCHANGE)
         return step;
+    /* Nothing of what was read or written since then has gone on yet. */
+    if (!conn_pay_server(conn, &verdict))
+        return conn_refuse(conn, &verdict);
     if (conn->client.broken)
         return STEP_CLOSE;
     if (!conn->exchange->answered) {

@@ -19,6 +19,7 @@ struct asked {
     struct net_verdict verdict;
     uint64_t began_us;
     uint64_t response_max;
+    struct net_purse purse;
 };
 
 static void asked_free(struct asked *asked)
@@ -128,19 +129,42 @@ struct word_memory {
 
 static struct word_memory word = {.text = BUF(DENIAL_MAX)};
 
+/* Heads cost what they are before they are compressed. */
+static uint64_t head_bytes(const struct http_head *head)
+{
+    uint64_t n = head->method_text.n + head->target.n;
+
+    for (size_t i = 0; i < head->header_count; i++)
+        n += head->headers[i].name.n + head->headers[i].value.n;
+    return n;
+}
+
+static void pass(struct conn *conn, struct asked *asked, const struct http_head *head,
+                 size_t body_bytes, struct h2_word *out)
+{
+    struct net_verdict spent;
+
+    if (!conn_may_spend(conn, &asked->verdict, &asked->purse, &spent) ||
+        !conn_pay(conn, &asked->purse, head_bytes(head) + body_bytes, 0, &spent)) {
+        refuse(conn, asked, &spent, &word.text, out);
+        return;
+    }
+    out->answer = H2_PASS;
+    out->header_count = keep_headers(head, word.headers);
+    out->headers = word.headers;
+    asked->response_max = asked->verdict.response_max;
+    sandbox_count(conn->sandbox, conn->way.entry, &(struct counts){.requests = 1});
+}
+
 static void obey(struct conn *conn, struct asked *asked, const struct http_head *head,
-                 struct h2_word *out)
+                 size_t body_bytes, struct h2_word *out)
 {
     size_t most = asked->verdict.body_max < BODY_HELD_MAX ? asked->verdict.body_max : BODY_HELD_MAX;
 
     buf_clear(&word.text);
     switch (asked->verdict.kind) {
     case NET_ALLOW:
-        out->answer = H2_PASS;
-        out->header_count = keep_headers(head, word.headers);
-        out->headers = word.headers;
-        asked->response_max = asked->verdict.response_max;
-        sandbox_count(conn->sandbox, conn->way.entry, &(struct counts){.requests = 1});
+        pass(conn, asked, head, body_bytes, out);
         return;
     case NET_NEED_BODY:
         out->answer = H2_HOLD;
@@ -172,7 +196,7 @@ static void judge(void *owner, struct h2_stream *stream, const struct http_head 
     } else {
         net_rules_request(conn->sandbox->rules, &knock, &request, &asked->verdict);
     }
-    obey(conn, asked, head, out);
+    obey(conn, asked, head, 0, out);
 }
 
 static void judge_body(void *owner, struct h2_stream *stream, const struct http_head *head,
@@ -196,7 +220,23 @@ static void judge_body(void *owner, struct h2_stream *stream, const struct http_
         if (asked->verdict.kind == NET_NEED_BODY)
             asked->verdict.kind = NET_DENY; /* it was there */
     }
-    obey(conn, asked, head, out);
+    obey(conn, asked, head, body.n, out);
+}
+
+/* False: the stream is cut, and counted as refused. */
+static bool pay(struct conn *conn, const struct asked *asked, uint64_t bytes_out, uint64_t bytes_in)
+{
+    struct net_verdict verdict;
+
+    if (conn_pay(conn, &asked->purse, bytes_out, bytes_in, &verdict))
+        return true;
+    count_refusal(conn, asked, 0, net_reason_code(verdict.reason), verdict.entry);
+    return false;
+}
+
+static bool take_request(void *owner, struct h2_stream *stream, struct str piece)
+{
+    return pay(owner, stream->data, piece.n, 0);
 }
 
 static bool judge_response(void *owner, struct h2_stream *stream, struct http_head *head)
@@ -209,6 +249,8 @@ static bool judge_response(void *owner, struct h2_stream *stream, struct http_he
                       : head->framing == HTTP_NO_BODY ? 0
                                                       : UINT64_MAX;
 
+    if (!pay(conn, asked, 0, head_bytes(head)))
+        return false;
     if (head->status == 0)
         return true; /* trailers */
     net_rules_response(conn->sandbox->rules, &knock, &asked->request, length,
@@ -236,7 +278,7 @@ static bool take_response(void *owner, struct h2_stream *stream, struct str piec
         count_refusal(conn, asked, 0, net_reason_code(NET_REASON_RESPONSE_LARGE), conn->way.entry);
         return false;
     }
-    return buf_add_str(out, piece, &err) == 0;
+    return pay(conn, asked, 0, piece.n) && buf_add_str(out, piece, &err) == 0;
 }
 
 static void on_ended(void *owner, struct h2_stream *stream, enum h2_ending ending,
@@ -257,6 +299,7 @@ static const struct h2_calls calls = {
     .judge = judge,
     .judge_body = judge_body,
     .response = judge_response,
+    .request_data = take_request,
     .response_data = take_response,
     .ended = on_ended,
 };

@@ -237,6 +237,16 @@ enum step exchange_hold(struct conn *conn)
     return STEP_AGAIN;
 }
 
+/* Paid for at once, under the rules that said yes: what follows may take its time. */
+static enum step allow(struct conn *conn)
+{
+    struct net_verdict verdict;
+
+    if (!conn_may_spend(conn, &conn->exchange->verdict, &conn->purse, &verdict))
+        return conn_refuse(conn, &verdict);
+    return secret_look(conn);
+}
+
 static enum step judge_request(struct conn *conn)
 {
     struct exchange *exchange = conn->exchange;
@@ -253,7 +263,7 @@ static enum step judge_request(struct conn *conn)
             return conn_fail(conn, 403, net_reason_code(NET_REASON_MESSAGE),
                              "a rule looks at messages, which egress cannot do yet: give the "
                              "endpoint protocol \"rest\" to allow the upgrade without a look");
-        return secret_look(conn);
+        return allow(conn);
     case NET_NEED_BODY:
         return exchange_hold(conn);
     case NET_DENY:
@@ -278,7 +288,7 @@ static enum step judge_held(struct conn *conn)
                    &exchange->verdict);
     if (exchange->verdict.kind != NET_ALLOW)
         return conn_refuse(conn, &exchange->verdict);
-    return secret_look(conn);
+    return allow(conn);
 }
 
 static enum step refuse_large(struct conn *conn)

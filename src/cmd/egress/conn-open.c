@@ -42,11 +42,14 @@ bool conn_aim(struct conn *conn, struct str host, uint16_t port, enum net_via vi
 enum step conn_open_fixed(struct conn *conn)
 {
     struct net_knock knock = conn_knock(conn);
+    struct net_verdict verdict;
 
     conn->fixed = true;
     net_rules_connect(conn->sandbox->rules, &knock, &conn->way);
     if (conn->way.kind != NET_TUNNEL && conn->way.kind != NET_INSPECT)
         return conn_refuse(conn, &conn->way);
+    if (conn->way.kind == NET_TUNNEL && !conn_may_spend(conn, &conn->way, &conn->purse, &verdict))
+        return conn_refuse(conn, &verdict);
     sandbox_count(conn->sandbox, conn->way.entry, &(struct counts){.connections = 1});
     /* Whoever was redirected waits for nothing: what it says comes first, unless it may say
      * anything. */
@@ -311,6 +314,7 @@ enum step conn_opened(struct conn *conn)
 {
     if (conn->secure && !conn->server.tls)
         return intercept_dialled(conn);
+    conn_pay_from_here(conn);
     if (conn->exchange)
         return secret_put(conn);
     tell_opened(conn);

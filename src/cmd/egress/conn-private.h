@@ -107,7 +107,10 @@ struct tunnel_way {
     int pipe[2]; /* -1: none yet */
     size_t in_pipe;
     uint64_t total;
-    bool over; /* the end was handed on */
+    uint64_t left;   /* that may pass in this step, */
+    uint64_t passed; /* and what did */
+    bool too_much;   /* more came: it stays here */
+    bool over;       /* the end was handed on */
 };
 
 struct tunnel {
@@ -155,6 +158,11 @@ struct conn {
     struct secret *values[VAULT_USES_MAX];
     size_t value_n;
 
+    /* Of the exchange, or the tunnel; and how many of the server's bytes it has paid for. */
+    struct net_purse purse;
+    uint64_t paid_out;
+    uint64_t paid_in;
+
     /* Counted already. */
     uint64_t counted_out;
     uint64_t counted_in;
@@ -171,6 +179,21 @@ struct str conn_binary(const struct conn *conn);
 void conn_hang(struct conn *conn, struct side *side);
 /* Says these bytes, then ends. */
 enum step conn_last(struct conn *conn);
+
+/* ---- budgets (conn-budget.c) ---- */
+
+/* One more request, or tunnel, by this verdict; then its bytes are paid from the purse. False: the
+ * verdict says why not. */
+bool conn_may_spend(struct conn *conn, const struct net_verdict *by, struct net_purse *purse,
+                    struct net_verdict *out) MUST_CHECK;
+/* Bytes that are about to go on. False: they must not, and the verdict says why. */
+bool conn_pay(struct conn *conn, const struct net_purse *purse, uint64_t bytes_out,
+              uint64_t bytes_in, struct net_verdict *out) MUST_CHECK;
+/* The same for all that went to the server's side, and came from it, since the last time. */
+bool conn_pay_server(struct conn *conn, struct net_verdict *out) MUST_CHECK;
+void conn_pay_from_here(struct conn *conn);
+/* The rules are others now, and `way` is what they say. */
+void conn_change_rules(struct conn *conn);
 
 /* ---- refusing (conn-refuse.c): counts, writes the event, answers as the client understands it
  * ---- */

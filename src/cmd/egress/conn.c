@@ -168,8 +168,8 @@ void conn_judge_again(struct conn *conn)
     if (!conn->fixed && !conn->exchange)
         return; /* waits for its next request, which is judged */
     if (net_rules_still_allows(conn->sandbox->rules, &knock, &conn->way)) {
-        /* The names of rules belong to the rules. */
         net_rules_connect(conn->sandbox->rules, &knock, &conn->way);
+        conn_change_rules(conn);
         return;
     }
     conn->way.entry = "";

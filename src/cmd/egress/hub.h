@@ -11,6 +11,7 @@
 #include "cmd/egress/own.h"
 #include "cmd/egress/resolver.h"
 #include "cmd/egress/secrets.h"
+#include "lib/egress/budget.h"
 #include "lib/egress/control-wire.h"
 #include "lib/egress/handover.h"
 #include "lib/egress/rules.h"
@@ -64,6 +65,7 @@ struct sandbox {
     uint64_t number; /* of all there ever were; never used again */
     struct egress_who_text who;
     struct net_rules *rules;
+    struct net_budget *budget; /* what is used of them; stays when they change */
     struct watch handover;
     struct entrance entrances[HANDOVER_DIAG];
     bool has_listeners;

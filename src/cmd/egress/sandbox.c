@@ -125,6 +125,7 @@ int sandbox_open(struct hub *hub, const char *id, struct net_rules *rules, int h
     }
     sandbox->callers = callers_new();
     sandbox->account = account_new();
+    sandbox->budget = net_budget_new();
     sandbox->next = hub->sandboxes;
     sandbox->at = &hub->sandboxes;
     if (sandbox->next)
@@ -160,6 +161,7 @@ void sandbox_close(struct sandbox *sandbox)
     account_free(sandbox->account);
     callers_free(sandbox->callers);
     names_free(sandbox->names);
+    net_budget_free(sandbox->budget);
     net_rules_free(sandbox->rules);
     *sandbox->at = sandbox->next;
     if (sandbox->next)

@@ -98,6 +98,7 @@ static int look(struct conn *conn)
 {
     struct str in = bytes_str(&conn->client.in);
     struct tls_hello hello;
+    struct net_host host;
     int got;
 
     if (conn->secure || first_kind_of(in) != FIRST_TLS)
@@ -105,11 +106,13 @@ static int look(struct conn *conn)
     got = tls_hello_read(in, &hello);
     if (got <= 0)
         return got;
-    /* Without a name, or with one that only the server can read, the address is what was checked.
-     */
-    if (hello.name[0] && !hello.encrypted_hello && strcmp(hello.name, conn->host) != 0)
-        return -1;
-    return 1;
+    /* A name that only the server can read is none, and the one outside it says nothing: then the
+     * rule must have meant the address. Without any name the server has been told of no other. */
+    if (hello.encrypted_hello) {
+        net_host_read(str_of(conn->host), &host);
+        return host.kind == NET_HOST_ADDRESS || conn->way.flags & NET_FLAG_ANY_PRIVATE ? 1 : -1;
+    }
+    return hello.name[0] && strcmp(hello.name, conn->host) != 0 ? -1 : 1;
 }
 
 /* ---- moving ---- */
@@ -117,23 +120,37 @@ static int look(struct conn *conn)
 static bool move_bytes(struct tunnel_way *way)
 {
     struct str in = bytes_str(&way->from->in);
-    size_t n = bytes_put(&way->to->out, in.p, in.n);
+    size_t n;
 
+    if (in.n > way->left) {
+        way->too_much = true;
+        return false;
+    }
+    n = bytes_put(&way->to->out, in.p, in.n);
     bytes_take(&way->from->in, n);
     way->total += n;
+    way->passed += n;
     return n > 0;
 }
 
-/* From the socket into the pipe, as much as it takes. */
+/* From the socket into the pipe, as much as it takes; one byte more than may pass is too much. */
 static bool fill_pipe(struct tunnel_way *way)
 {
+    uint64_t left = way->left - way->passed;
+    size_t most = left < PIPE_BYTES ? (size_t)left + 1 : PIPE_BYTES;
     ssize_t n;
 
     if (way->from->ended)
         return false;
-    n = splice(way->from->watch.fd, NULL, way->pipe[1], NULL, PIPE_BYTES,
+    n = splice(way->from->watch.fd, NULL, way->pipe[1], NULL, most,
                SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
+    if (n > 0 && (uint64_t)n > left) {
+        way->in_pipe += (size_t)n;
+        way->too_much = true;
+        return false;
+    }
     if (n > 0) {
+        way->passed += (uint64_t)n;
         way->in_pipe += (size_t)n;
         way->from->bytes_in += (uint64_t)n;
         return true;
@@ -167,10 +184,10 @@ static bool move_pipe(struct tunnel_way *way)
 {
     bool moved = false;
 
-    for (unsigned i = 0; i < SPLICES_AT_ONCE; i++) {
+    for (unsigned i = 0; i < SPLICES_AT_ONCE && !way->too_much; i++) {
         bool filled = way->in_pipe < PIPE_BYTES && fill_pipe(way);
 
-        if (!drain_pipe(way) && !filled)
+        if (way->too_much || (!drain_pipe(way) && !filled))
             break;
         moved = true;
     }
@@ -197,9 +214,28 @@ static bool move(struct tunnel_way *way)
     return moved;
 }
 
+/* Both directions, as far as the budget goes. False: more came than it had. */
+static bool move_paid(struct conn *conn, bool both, bool *moved, struct net_verdict *out)
+{
+    struct tunnel_way *to = &conn->tunnel->out, *from = &conn->tunnel->in;
+
+    to->passed = from->passed = 0;
+    net_budget_left(conn->sandbox->budget, &conn->purse, &to->left, &from->left);
+    if (both)
+        *moved = move(to);
+    *moved = move(from) || *moved;
+    if (!conn_pay(conn, &conn->purse, to->passed, from->passed, out))
+        return false;
+    if (!to->too_much && !from->too_much)
+        return true;
+    return conn_pay(conn, &conn->purse, to->too_much ? UINT64_MAX : 0,
+                    from->too_much ? UINT64_MAX : 0, out);
+}
+
 enum step step_tunnel(struct conn *conn)
 {
     struct tunnel *tunnel = conn->tunnel;
+    struct net_verdict verdict;
     bool moved = false;
 
     if (!tunnel->looked && conn->client.in.n) {
@@ -207,12 +243,12 @@ enum step step_tunnel(struct conn *conn)
 
         if (looked < 0)
             return conn_fail(conn, 403, "EGRESS_SNI_MISMATCH",
-                             "the name in the TLS hello is not the host that was asked for");
+                             "the name in the TLS hello is not the host that was asked for, or "
+                             "is encrypted");
         tunnel->looked = looked > 0;
     }
-    if (tunnel->looked || conn->client.ended)
-        moved = move(&tunnel->out);
-    moved = move(&tunnel->in) || moved;
+    if (!move_paid(conn, tunnel->looked || conn->client.ended, &moved, &verdict))
+        return conn_refuse(conn, &verdict);
     if (conn->client.broken || conn->server.broken)
         return STEP_CLOSE;
     if (tunnel->out.over && tunnel->in.over && side_is_flushed(&conn->client) &&

@@ -119,12 +119,40 @@ static bool take_token(struct counter *counter, const struct allowance *allowanc
     return true;
 }
 
+static uint64_t left_of(uint64_t limit, uint64_t used)
+{
+    if (limit == 0)
+        return UINT64_MAX;
+    return used < limit ? limit - used : 0;
+}
+
+/* The name of what is used up, with how much there was; NULL: there is some of everything. */
+static const char *what_is_used_up(const struct counter *counter, const struct allowance *allowance,
+                                   uint64_t *limit)
+{
+    if (left_of(allowance->requests, counter->requests) == 0) {
+        *limit = allowance->requests;
+        return "requests";
+    }
+    if (left_of(allowance->bytes_out, counter->bytes_out) == 0) {
+        *limit = allowance->bytes_out;
+        return "bytes_out";
+    }
+    if (left_of(allowance->bytes_in, counter->bytes_in) == 0) {
+        *limit = allowance->bytes_in;
+        return "bytes_in";
+    }
+    return NULL;
+}
+
 void net_budget_request(struct net_budget *budget, const struct net_rules *rules,
                         const struct net_verdict *by, uint64_t now_ms, struct net_verdict *out)
 {
     const struct endpoint *endpoint = endpoint_of(rules, by);
     const struct allowance *allowance = endpoint ? &endpoint->allowance : NULL;
+    const char *what;
     struct counter *counter;
+    uint64_t limit;
 
     if (!endpoint || !is_limited(allowance)) {
         verdict_allow(out, NET_ALLOW, endpoint);
@@ -135,8 +163,9 @@ void net_budget_request(struct net_budget *budget, const struct net_rules *rules
         used_up(endpoint, "endpoints", COUNTERS_MAX, out);
         return;
     }
-    if (allowance->requests && counter->requests >= allowance->requests) {
-        used_up(endpoint, "requests", allowance->requests, out);
+    what = what_is_used_up(counter, allowance, &limit);
+    if (what) {
+        used_up(endpoint, what, limit, out);
         return;
     }
     if (allowance->rate_requests && !take_token(counter, allowance, now_ms)) {
@@ -150,52 +179,54 @@ void net_budget_request(struct net_budget *budget, const struct net_rules *rules
     verdict_allow(out, NET_ALLOW, endpoint);
 }
 
-static uint64_t left_of(uint64_t limit, uint64_t used)
-{
-    if (limit == 0)
-        return UINT64_MAX;
-    return used < limit ? limit - used : 0;
-}
+/* ---- bytes ---- */
 
-void net_budget_left(struct net_budget *budget, const struct net_rules *rules,
-                     const struct net_verdict *by, uint64_t *bytes_out, uint64_t *bytes_in)
+void net_budget_purse(struct net_budget *budget, const struct net_rules *rules,
+                      const struct net_verdict *by, struct net_purse *out)
 {
     const struct endpoint *endpoint = endpoint_of(rules, by);
-    struct counter *counter;
+    const struct counter *counter;
 
-    *bytes_out = *bytes_in = UINT64_MAX;
-    if (!endpoint || !is_limited(&endpoint->allowance))
+    *out = (struct net_purse){.is_open = !endpoint || !is_limited(&endpoint->allowance)};
+    if (out->is_open)
         return;
     counter = counter_of(budget, endpoint);
-    *bytes_out = counter ? left_of(endpoint->allowance.bytes_out, counter->bytes_out) : 0;
-    *bytes_in = counter ? left_of(endpoint->allowance.bytes_in, counter->bytes_in) : 0;
+    if (!counter)
+        return;
+    out->counter = (uint64_t)(counter - budget->v) + 1;
+    out->limit_out = endpoint->allowance.bytes_out;
+    out->limit_in = endpoint->allowance.bytes_in;
 }
 
-void net_budget_bytes(struct net_budget *budget, const struct net_rules *rules,
-                      const struct net_verdict *by, uint64_t bytes_out, uint64_t bytes_in,
-                      struct net_verdict *out)
+void net_budget_left(const struct net_budget *budget, const struct net_purse *purse,
+                     uint64_t *bytes_out, uint64_t *bytes_in)
 {
-    const struct endpoint *endpoint = endpoint_of(rules, by);
-    struct counter *counter;
+    const struct counter *counter;
+
+    *bytes_out = *bytes_in = purse->is_open ? UINT64_MAX : 0;
+    if (purse->is_open || purse->counter == 0)
+        return;
+    counter = &budget->v[purse->counter - 1];
+    *bytes_out = left_of(purse->limit_out, counter->bytes_out);
+    *bytes_in = left_of(purse->limit_in, counter->bytes_in);
+}
+
+void net_budget_bytes(struct net_budget *budget, const struct net_purse *purse, uint64_t bytes_out,
+                      uint64_t bytes_in, struct net_verdict *out)
+{
     uint64_t left_out, left_in;
 
-    verdict_allow(out, NET_ALLOW, endpoint);
-    if (!endpoint || !is_limited(&endpoint->allowance))
-        return;
-    net_budget_left(budget, rules, by, &left_out, &left_in);
-    counter = counter_of(budget, endpoint);
-    if (!counter) {
-        used_up(endpoint, "endpoints", COUNTERS_MAX, out);
-        return;
-    }
-    if (bytes_out > left_out) {
-        used_up(endpoint, "bytes_out", endpoint->allowance.bytes_out, out);
+    net_budget_left(budget, purse, &left_out, &left_in);
+    if (bytes_out > left_out || bytes_in > left_in) {
+        verdict_deny(out, NET_REASON_BUDGET, NULL,
+                     "the budget of \"%s\" for this sandbox is used up; raise it, or make a new "
+                     "sandbox",
+                     bytes_out > left_out ? "bytes_out" : "bytes_in");
         return;
     }
-    if (bytes_in > left_in) {
-        used_up(endpoint, "bytes_in", endpoint->allowance.bytes_in, out);
+    verdict_allow(out, NET_ALLOW, NULL);
+    if (purse->counter == 0)
         return;
-    }
-    counter->bytes_out += bytes_out;
-    counter->bytes_in += bytes_in;
+    budget->v[purse->counter - 1].bytes_out += bytes_out;
+    budget->v[purse->counter - 1].bytes_in += bytes_in;
 }

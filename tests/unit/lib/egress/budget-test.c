@@ -42,8 +42,10 @@ static enum net_reason bytes(struct net_budget *budget, const struct net_rules *
                              const char *host, uint64_t bytes_out, uint64_t bytes_in)
 {
     struct net_verdict by = connect_to(rules, host), out;
+    struct net_purse purse;
 
-    net_budget_bytes(budget, rules, &by, bytes_out, bytes_in, &out);
+    net_budget_purse(budget, rules, &by, &purse);
+    net_budget_bytes(budget, &purse, bytes_out, bytes_in, &out);
     return out.reason;
 }
 
@@ -66,19 +68,45 @@ TEST(bytes_stop_before_they_are_too_many)
         rules_of(POLICY("", "\"budget\":{\"bytes_in\":100,\"bytes_out\":10},"));
     AUTO(net_budget) struct net_budget *budget = net_budget_new();
     struct net_verdict by = connect_to(rules, "a.example.com");
+    struct net_purse purse;
     uint64_t left_out, left_in;
 
+    net_budget_purse(budget, rules, &by, &purse);
     CHECK_INT(bytes(budget, rules, "a.example.com", 10, 40), NET_REASON_NONE);
     CHECK_INT(bytes(budget, rules, "a.example.com", 1, 0), NET_REASON_BUDGET);
     CHECK_INT(bytes(budget, rules, "a.example.com", 0, 60), NET_REASON_NONE);
     CHECK_INT(bytes(budget, rules, "a.example.com", 0, 1), NET_REASON_BUDGET);
     CHECK_INT(bytes(budget, rules, "a.example.com", UINT64_MAX, 0), NET_REASON_BUDGET);
-    net_budget_left(budget, rules, &by, &left_out, &left_in);
+    net_budget_left(budget, &purse, &left_out, &left_in);
     CHECK_INT(left_out, 0);
     CHECK_INT(left_in, 0);
+    CHECK_INT(request(budget, rules, "a.example.com", 1), NET_REASON_BUDGET);
     by = connect_to(rules, "free.example.com");
-    net_budget_left(budget, rules, &by, &left_out, &left_in);
+    net_budget_purse(budget, rules, &by, &purse);
+    net_budget_left(budget, &purse, &left_out, &left_in);
     CHECK(left_out == UINT64_MAX && left_in == UINT64_MAX);
+}
+
+TEST(a_purse_outlives_its_rules_and_an_empty_one_pays_nothing)
+{
+    const char *text = POLICY("", "\"budget\":{\"bytes_out\":10},");
+    struct net_rules *rules = rules_of(text);
+    AUTO(net_budget) struct net_budget *budget = net_budget_new();
+    struct net_verdict by = connect_to(rules, "a.example.com"), out;
+    struct net_purse purse, none = {0};
+
+    net_budget_purse(budget, rules, &by, &purse);
+    net_rules_free(rules);
+    net_budget_bytes(budget, &purse, 6, 1000, &out);
+    CHECK_INT(out.kind, NET_ALLOW);
+    net_budget_bytes(budget, &purse, 6, 0, &out);
+    CHECK_INT(out.reason, NET_REASON_BUDGET);
+    net_budget_bytes(budget, &none, 1, 0, &out);
+    CHECK_INT(out.reason, NET_REASON_BUDGET);
+    rules = rules_of(text);
+    CHECK_INT(bytes(budget, rules, "a.example.com", 4, 0), NET_REASON_NONE);
+    CHECK_INT(bytes(budget, rules, "a.example.com", 1, 0), NET_REASON_BUDGET);
+    net_rules_free(rules);
 }
 
 TEST(a_rate_fills_steadily_and_holds_one_period)
