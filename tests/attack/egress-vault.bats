@@ -206,3 +206,41 @@ E'
     [ "$(seen)" -eq 1 ]
     clean
 }
+
+@test "HTTP/2: each stream gets the secret it is bound to, and none comes back" {
+    bound KEY --host second.test --slot header:authorization --path '/hello'
+    bound KEY --host second.test --slot body:/token --method POST --path /echo
+    run in_vault_world "$(allow "second.test:443,$REST")" '
+        A="Authorization: Bearer \${vault:KEY}"
+        J="Content-Type: application/json"
+        h2() { ask "$@" --http2; }
+        h2 header -H "$A" https://second.test/hello
+        h2 body -H "$J" -d "{\"token\":\"\${vault:KEY}\",\"a\":[1, 2]}" https://second.test/echo
+        curl -sS --cacert $CA -x $PROXY --http2 -H "$A" -o /dev/null https://second.test/hello -o "$DIR/answers/later" https://second.test/hello -w "same %{http_version} %{http_code}\n"
+        h2 path -H "$A" https://second.test/other; code path
+        h2 slot -H "X-Api-Key: \${vault:KEY}" https://second.test/hello; code slot
+        h2 misplaced -H "$J" -d "{\"other\":\"a\${vault:KEY}\"}" https://second.test/echo; code misplaced
+        h2 own -H "Authorization: Bearer of-its-own" https://second.test/hello; code own
+        h2 plain https://second.test/big
+        head -c 100000 /dev/zero | tr "\0" x >$DIR/large; printf "\${vault:KEY}" >>$DIR/large
+        h2 streamed -H "Content-Type: text/plain" --data-binary @$DIR/large https://second.test/upload
+        for p in /proc/[0-9]*; do
+            [ "$(tr "\0" " " <$p/cmdline 2>/dev/null)" = "keeper vault apart " ] && kill -9 ${p#/proc/}
+        done
+        h2 gone -H "$A" https://second.test/hello; code gone'
+    echo "$output"
+    flat=$(printf '%s' "$output" | paste -sd' ')
+    for want in "header 200" "body 200" "same 2 200" "path 403 VAULT_NOT_BOUND" "slot 403 VAULT_NOT_BOUND" "misplaced 403 VAULT_" \
+        "own 403 VAULT_SECOND_CREDENTIAL" "plain 200" "gone 503 VAULT_UNAVAILABLE"; do
+        [[ "$flat" == *"$want"* ]] || { echo "missing: $want"; false; }
+    done
+    [[ "$flat" != *"streamed 200"* ]]
+    [ "$(grep -c "authorization: Bearer $CANARY" "$DIR/nghttpd.log")" -eq 3 ]
+    ! grep -q "of-its-own\|vault:KEY" "$DIR/nghttpd.log"
+    grep -q "^{\"token\":\"\*\*\*\*\*\**\",\"a\":\[1, 2\]}" "$DIR/answers/body"
+    [ "$(stat -c %s "$DIR/answers/plain")" -eq 3000000 ]
+    [ "$(counted 'c["secrets"]')" -eq 4 ]
+    [ "$(counted 'c["scrubbed"]')" -eq 1 ]
+    [ "$(uses)" -eq 4 ]
+    clean
+}

@@ -5,27 +5,18 @@
 
 #include <string.h>
 
+#include "cmd/egress/conn-h2.h"
 #include "cmd/egress/intercept.h"
 #include "lib/base/clock.h"
 #include "lib/base/memory.h"
-#include "lib/h2/h2.h"
 
 #define DENIAL_MAX (8 * KIB)
-
-/* What is remembered of a request until its answer is judged and counted. */
-struct asked {
-    char *text; /* method, path and query, behind each other */
-    struct net_request request;
-    struct net_verdict verdict;
-    uint64_t began_us;
-    uint64_t response_max;
-    struct net_purse purse;
-};
 
 static void asked_free(struct asked *asked)
 {
     if (!asked)
         return;
+    h2_secret_done(asked);
     free(asked->text);
     free(asked);
 }
@@ -52,8 +43,8 @@ static struct asked *asked_new(const struct http_head *head)
 
 /* ---- counting ---- */
 
-static void count_refusal(struct conn *conn, const struct asked *asked, int status,
-                          const char *reason, const char *rule)
+void h2_count_refusal(struct conn *conn, const struct asked *asked, int status, const char *reason,
+                      const char *rule)
 {
     const struct str none = {"", 0};
     struct refusal refusal = {.host = str_of(conn->host),
@@ -107,24 +98,11 @@ static size_t keep_headers(const struct http_head *head, struct http_header *out
     return n;
 }
 
-static void refuse(struct conn *conn, const struct asked *asked, const struct net_verdict *verdict,
-                   struct buf *text, struct h2_word *out)
-{
-    struct err err;
-
-    out->answer = H2_REFUSE;
-    out->status = verdict->reason == NET_REASON_RATE ? 429 : 403;
-    if (denial_write(net_reason_error(verdict->reason), net_reason_code(verdict->reason),
-                     verdict->text, verdict->entry ? verdict->entry : "", text, &err) == 0)
-        out->reply = buf_str(text);
-    count_refusal(conn, asked, out->status, net_reason_code(verdict->reason),
-                  verdict->entry ? verdict->entry : "");
-}
-
 /* The relay copies the word when judge returns, so what it points to outlives the call. */
 struct word_memory {
     struct buf text;
     struct http_header headers[HTTP_HEADERS_MAX];
+    struct http_header sent[HTTP_HEADERS_MAX + 2];
 };
 
 static struct word_memory word = {.text = BUF(DENIAL_MAX)};
@@ -139,32 +117,81 @@ static uint64_t head_bytes(const struct http_head *head)
     return n;
 }
 
-static void pass(struct conn *conn, struct asked *asked, const struct http_head *head,
-                 size_t body_bytes, struct h2_word *out)
+const struct http_header *h2_headers(const struct http_head *head, size_t *n)
 {
-    struct net_verdict spent;
+    *n = keep_headers(head, word.headers);
+    return word.headers;
+}
 
-    if (!conn_may_spend(conn, &asked->verdict, &asked->purse, &spent) ||
-        !conn_pay(conn, &asked->purse, head_bytes(head) + body_bytes, 0, &spent)) {
-        refuse(conn, asked, &spent, &word.text, out);
-        return;
-    }
-    out->answer = H2_PASS;
-    out->header_count = keep_headers(head, word.headers);
-    out->headers = word.headers;
+static void refuse(struct conn *conn, const struct asked *asked, const struct net_verdict *verdict,
+                   struct h2_word *out)
+{
+    const char *rule = verdict->entry ? verdict->entry : "";
+    struct err err;
+
+    out->answer = H2_REFUSE;
+    out->status = verdict->reason == NET_REASON_RATE ? 429 : 403;
+    buf_clear(&word.text);
+    if (denial_write(net_reason_error(verdict->reason), net_reason_code(verdict->reason),
+                     verdict->text, rule, &word.text, &err) == 0)
+        out->reply = buf_str(&word.text);
+    h2_count_refusal(conn, asked, out->status, net_reason_code(verdict->reason), rule);
+}
+
+void h2_refuse(struct conn *conn, const struct asked *asked, const struct wanted_no *no,
+               struct h2_word *out)
+{
+    struct err err;
+
+    *out = (struct h2_word){.answer = H2_REFUSE, .status = no->status};
+    buf_clear(&word.text);
+    if (denial_write(no->status < 500 ? "policy_denied" : "upstream_failed", no->reason, no->text,
+                     conn->way.entry, &word.text, &err) == 0)
+        out->reply = buf_str(&word.text);
+    h2_count_refusal(conn, asked, no->status, no->reason, conn->way.entry);
+}
+
+void h2_pass(struct conn *conn, struct asked *asked, const struct h2_sent *sent,
+             struct h2_word *out)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < sent->header_n; i++)
+        if (!values_drop(conn, sent->headers[i].name))
+            word.sent[n++] = sent->headers[i];
+    if (conn->value_n)
+        word.sent[n++] = (struct http_header){STR_LIT("accept-encoding"), STR_LIT("identity")};
+    asked->is_plain = conn->value_n > 0;
+    *out = (struct h2_word){.answer = H2_PASS,
+                            .headers = word.sent,
+                            .header_count = n,
+                            .path = sent->path,
+                            .body = sent->body};
     asked->response_max = asked->verdict.response_max;
     sandbox_count(conn->sandbox, conn->way.entry, &(struct counts){.requests = 1});
 }
 
+/* Before a secret is asked for: none is handed out for what is not paid. */
+static bool spend(struct conn *conn, struct asked *asked, uint64_t bytes, struct h2_word *out)
+{
+    struct net_verdict spent;
+
+    if (conn_may_spend(conn, &asked->verdict, &asked->purse, &spent) &&
+        conn_pay(conn, &asked->purse, bytes, 0, &spent))
+        return true;
+    refuse(conn, asked, &spent, out);
+    return false;
+}
+
 static void obey(struct conn *conn, struct asked *asked, const struct http_head *head,
-                 size_t body_bytes, struct h2_word *out)
+                 struct str body, struct h2_word *out)
 {
     size_t most = asked->verdict.body_max < BODY_HELD_MAX ? asked->verdict.body_max : BODY_HELD_MAX;
 
-    buf_clear(&word.text);
     switch (asked->verdict.kind) {
     case NET_ALLOW:
-        pass(conn, asked, head, body_bytes, out);
+        if (spend(conn, asked, head_bytes(head) + body.n, out))
+            h2_secret_look(asked, head, body, out);
         return;
     case NET_NEED_BODY:
         out->answer = H2_HOLD;
@@ -175,7 +202,7 @@ static void obey(struct conn *conn, struct asked *asked, const struct http_head 
     case NET_INSPECT:
         break;
     }
-    refuse(conn, asked, &asked->verdict, &word.text, out);
+    refuse(conn, asked, &asked->verdict, out);
 }
 
 static void judge(void *owner, struct h2_stream *stream, const struct http_head *head,
@@ -186,7 +213,9 @@ static void judge(void *owner, struct h2_stream *stream, const struct http_head 
     struct asked *asked = asked_new(head);
     struct net_request request = asked->request;
 
-    (void)has_body;
+    asked->conn = conn;
+    asked->stream = stream;
+    asked->has_body = has_body;
     stream->data = asked;
     request.header_n = keep_headers(head, word.headers);
     request.headers = (const struct net_header *)(const void *)word.headers;
@@ -196,7 +225,7 @@ static void judge(void *owner, struct h2_stream *stream, const struct http_head 
     } else {
         net_rules_request(conn->sandbox->rules, &knock, &request, &asked->verdict);
     }
-    obey(conn, asked, head, 0, out);
+    obey(conn, asked, head, (struct str){"", 0}, out);
 }
 
 static void judge_body(void *owner, struct h2_stream *stream, const struct http_head *head,
@@ -208,6 +237,12 @@ static void judge_body(void *owner, struct h2_stream *stream, const struct http_
     struct net_request request = asked->request;
     struct str coding = http_find(head, "content-encoding");
 
+    if (asked->wanted && !conn_pay(conn, &asked->purse, body.n, 0, &asked->verdict)) {
+        refuse(conn, asked, &asked->verdict, out);
+        return;
+    }
+    if (h2_secret_held(asked, head, body, out))
+        return;
     request.header_n = keep_headers(head, word.headers);
     request.headers = (const struct net_header *)(const void *)word.headers;
     if (coding.n && !http_name_is(coding, "identity")) {
@@ -220,7 +255,7 @@ static void judge_body(void *owner, struct h2_stream *stream, const struct http_
         if (asked->verdict.kind == NET_NEED_BODY)
             asked->verdict.kind = NET_DENY; /* it was there */
     }
-    obey(conn, asked, head, body.n, out);
+    obey(conn, asked, head, body, out);
 }
 
 /* False: the stream is cut, and counted as refused. */
@@ -230,13 +265,13 @@ static bool pay(struct conn *conn, const struct asked *asked, uint64_t bytes_out
 
     if (conn_pay(conn, &asked->purse, bytes_out, bytes_in, &verdict))
         return true;
-    count_refusal(conn, asked, 0, net_reason_code(verdict.reason), verdict.entry);
+    h2_count_refusal(conn, asked, 0, net_reason_code(verdict.reason), verdict.entry);
     return false;
 }
 
 static bool take_request(void *owner, struct h2_stream *stream, struct str piece)
 {
-    return pay(owner, stream->data, piece.n, 0);
+    return pay(owner, stream->data, piece.n, 0) && h2_secret_scan(stream->data, piece);
 }
 
 static bool judge_response(void *owner, struct h2_stream *stream, struct http_head *head)
@@ -251,13 +286,15 @@ static bool judge_response(void *owner, struct h2_stream *stream, struct http_he
 
     if (!pay(conn, asked, 0, head_bytes(head)))
         return false;
+    if (!h2_scrub_head(asked, head))
+        return false;
     if (head->status == 0)
         return true; /* trailers */
     net_rules_response(conn->sandbox->rules, &knock, &asked->request, length,
                        http_find(head, "content-type"), &verdict);
     if (verdict.kind != NET_ALLOW) {
-        count_refusal(conn, asked, 502, net_reason_code(verdict.reason),
-                      verdict.entry ? verdict.entry : "");
+        h2_count_refusal(conn, asked, 502, net_reason_code(verdict.reason),
+                         verdict.entry ? verdict.entry : "");
         return false;
     }
     if (verdict.response_max)
@@ -270,15 +307,14 @@ static bool take_response(void *owner, struct h2_stream *stream, struct str piec
                           struct buf *out)
 {
     struct conn *conn = owner;
-    const struct asked *asked = stream->data;
-    struct err err;
+    struct asked *asked = stream->data;
 
-    (void)is_last;
     if (asked->response_max && stream->response_bytes > asked->response_max) {
-        count_refusal(conn, asked, 0, net_reason_code(NET_REASON_RESPONSE_LARGE), conn->way.entry);
+        h2_count_refusal(conn, asked, 0, net_reason_code(NET_REASON_RESPONSE_LARGE),
+                         conn->way.entry);
         return false;
     }
-    return pay(conn, asked, 0, piece.n) && buf_add_str(out, piece, &err) == 0;
+    return pay(conn, asked, 0, piece.n) && h2_scrub_body(asked, piece, is_last, out);
 }
 
 static void on_ended(void *owner, struct h2_stream *stream, enum h2_ending ending,
@@ -289,9 +325,9 @@ static void on_ended(void *owner, struct h2_stream *stream, enum h2_ending endin
 
     /* Refused before anybody was asked: by the protocol's rules. What judge refused is counted. */
     if (!asked && ending == H2_REFUSED)
-        count_refusal(conn, NULL, stream->status, fault, "");
+        h2_count_refusal(conn, NULL, stream->status, fault, "");
     else if (asked && ending == H2_SERVER_LEFT)
-        count_refusal(conn, asked, stream->status, fault, conn->way.entry);
+        h2_count_refusal(conn, asked, stream->status, fault, conn->way.entry);
     asked_free(asked);
 }
 
@@ -335,7 +371,7 @@ static bool feed(struct conn *conn, enum h2_peer from, struct side *side)
     taken = h2_relay_feed(intercept->h2, from, in.p, in.n, &err);
     if (taken < 0) {
         intercept->h2_failed = true;
-        count_refusal(conn, NULL, 400, h2_relay_fault(intercept->h2), conn->way.entry);
+        h2_count_refusal(conn, NULL, 400, h2_relay_fault(intercept->h2), conn->way.entry);
         return true;
     }
     bytes_take(&side->in, (size_t)taken);

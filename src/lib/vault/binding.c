@@ -114,15 +114,13 @@ int vault_binding_check(struct vault_binding *binding, struct err *err)
 
 /* ---- as JSON ---- */
 
-static const struct vault_binding empty;
-
 static const struct {
     const char *key;
     size_t at;
     size_t size;
 } members[] = {
 /* clang-format off */
-#define MEMBER(name) {#name, offsetof(struct vault_binding, name), sizeof empty.name}
+#define MEMBER(name) {#name, offsetof(struct vault_binding, name), sizeof((struct vault_binding *)0)->name}
     MEMBER(id),
     MEMBER(tenant),
     MEMBER(subject),
