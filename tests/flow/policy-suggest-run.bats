@@ -5,6 +5,7 @@
 
 load common
 load sandbox
+load kept
 load network
 
 setup() {
@@ -13,6 +14,7 @@ setup() {
 }
 
 teardown() {
+    destroy_all
     world_end
 }
 
@@ -67,4 +69,28 @@ suggest() {
     suggest
     grep -q '# There is nothing to suggest.' new.yaml
     grep -q 'EGRESS_ADDRESS_PRIVATE, .*never suggested' new.yaml
+}
+
+@test "a sandbox that stands learns from its own policy, without a restart" {
+    policy_of "  own:
+    binaries: [{path: /usr/bin/curl}]
+    endpoints: [{host: public.test, port: 80, protocol: rest, rules: [{allow: {method: GET, path: /a}}]}]"
+    in_world "$BRIG" sandbox create --name s --policy policy.yaml
+    say() { # METHOD PATH
+        in_world "$BRIG" sandbox exec s -- curl -sS --max-time 20 -o /dev/null -w '%{http_code}' -X "$1" "http://public.test$2"
+    }
+    [ "$(say GET /a)" = 200 ]
+    [ "$(say PUT /b)" = 403 ]
+    brig policy suggest --sandbox s >new.yaml
+    grep -q '^  own:$' new.yaml
+    grep -q '/usr/bin/curl: PUT public.test:80/b, any query' new.yaml
+    in_world "$BRIG" policy apply --sandbox s new.yaml
+    [ "$(say PUT /b)" = 200 ]
+    [ "$(say GET /a)" = 200 ]
+    [ "$(say PUT /c)" = 403 ]
+    [ "$(served | grep -c ' public.test ')" -eq 3 ]
+    # Gone, but what it was refused is known by its id.
+    id=$("$BRIG" sandbox show s --json | jq -r .sandbox_id)
+    in_world "$BRIG" sandbox destroy s
+    [ "$("$BRIG" policy suggest --json --sandbox "$id" --policy policy.yaml | jq .refusals)" -eq 2 ]
 }

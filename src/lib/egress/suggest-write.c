@@ -94,9 +94,9 @@ static void make_key(struct writing *w, const struct json *present, struct str b
 
     for (size_t i = 0; i < base.n && n < sizeof plain - 1; i++) {
         char c = base.p[i];
+        bool is_plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
 
-        plain[n++] =
-            (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ? c : '-';
+        plain[n++] = (char)(is_plain ? c : '-');
     }
     plain[n] = '\0';
     (void)snprintf(out, KEY_MAX, "suggested-%s", plain);

@@ -74,7 +74,8 @@ static int take_text(struct suggest *suggest, const struct json *map, const char
     text.n = text.n > most ? most : text.n;
     copy = arena_text(&suggest->mem, text);
     for (size_t i = 0; i < text.n; i++)
-        copy[i] = copy[i] > ' ' && copy[i] < 0x7f ? copy[i] : '?';
+        if (copy[i] <= ' ' || copy[i] >= 0x7f)
+            copy[i] = '?';
     *out = (struct str){copy, text.n};
     return 0;
 }

@@ -59,7 +59,7 @@ static const struct cli_option suggest_options[] = {
     {"--sandbox",  "ID",   VALUE_TEXT, .help = "refusals of this sandbox, by id or name; also of one that is gone"},
     {"--run",      "ID",   VALUE_TEXT, .help = "refusals of the sandbox of this run, while it ran"},
     {"--refusals", "FILE", VALUE_FILE, .help = "refusals from a file: counters of egress, or lines of its journal"},
-    {"--policy",   "FILE", VALUE_FILE, .help = "policy to begin with (default: the standing one)"},
+    {"--policy",   "FILE", VALUE_FILE, .help = "policy to begin with (default: that of the sandbox while it stands, else the standing one)"},
     OPTION_JSON,
     OPTIONS_END,
 };

@@ -96,19 +96,35 @@ static int add_journal(struct invocation *inv, struct suggest *suggest, const ch
 
 /* ---- which ---- */
 
+/* The policy it was made with, or got since. */
+static int read_kept(struct invocation *inv, struct execute *execute, const char *id,
+                     const char **policy, struct err *err)
+{
+    struct config config;
+    const char *made = NULL;
+
+    if (execute_kept_config(execute, &inv->mem, id, &made, err) < 0 ||
+        config_read(&inv->mem, str_of(made), &config, err) < 0)
+        return -1;
+    *policy = config.request.policy_text ? config.request.policy_text : "";
+    return 0;
+}
+
 /* A name of one that is kept, or the id of any that was. */
 static int want_sandbox(struct invocation *inv, const char *state_dir, const char *name,
-                        struct wanted *out)
+                        struct wanted *out, const char **policy, struct err *err)
 {
     AUTO(execute) struct execute *execute = NULL;
     const char *id = NULL;
     struct err gone; /* its refusals are in the journal longer than it stands */
 
-    if (execute_open(state_dir, &execute, &gone) < 0 ||
-        sandbox_find_in(inv, execute, name, &id, &gone) < 0)
-        id = name;
+    out->sandbox = str_of(name);
+    if (execute_open(state_dir, &execute, err) < 0)
+        return -1;
+    if (sandbox_find_in(inv, execute, name, &id, &gone) < 0)
+        return 0;
     out->sandbox = str_of(id);
-    return 0;
+    return read_kept(inv, execute, id, policy, err);
 }
 
 struct run_found {
@@ -181,19 +197,21 @@ static int add_file(struct suggest *suggest, const char *path, struct err *err)
     return add_lines(suggest, buf_str(&text), &any, false, err) < 0 ? err_in(err, "%s", path) : 0;
 }
 
-int refusals_read(struct invocation *inv, struct suggest *suggest, struct err *err)
+int refusals_read(struct invocation *inv, struct suggest *suggest, const char **policy,
+                  struct err *err)
 {
     const char *file = option_text(inv, "--refusals"), *run = option_text(inv, "--run");
     const char *sandbox = option_text(inv, "--sandbox"), *state_dir = NULL;
     struct wanted wanted = {0};
 
+    *policy = NULL;
     if (!!file + !!run + !!sandbox != 1)
         return err_set(err, ERR_INVALID, "give one of --sandbox, --run and --refusals");
     if (file)
         return add_file(suggest, file, err);
     if (cli_state(inv, &state_dir, err) < 0 ||
         (run ? want_run(inv, state_dir, run, &wanted, err)
-             : want_sandbox(inv, state_dir, sandbox, &wanted)) < 0)
+             : want_sandbox(inv, state_dir, sandbox, &wanted, policy, err)) < 0)
         return -1;
     return add_journal(inv, suggest, state_dir, &wanted, err);
 }

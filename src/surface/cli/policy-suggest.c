@@ -28,14 +28,16 @@ struct suggestion {
 
 /* ---- what it is made from ---- */
 
-/* --policy, else the standing one; empty: the built-in one. */
-static int read_policy(struct invocation *inv, const char *state_dir, struct buf *out,
-                       struct err *err)
+/* --policy, else what the sandbox has, else the standing one; empty: the built-in one. */
+static int read_policy(struct invocation *inv, const char *state_dir, const char *kept,
+                       struct buf *out, struct err *err)
 {
     const char *path = option_text(inv, "--policy"), *standing = NULL;
 
     if (path)
         return file_read(AT_FDCWD, path, out, err);
+    if (kept)
+        return buf_add_text(out, kept, err);
     if (!state_dir)
         return 0;
     if (govern_policy_text(state_dir, &inv->mem, &standing, err) < 0)
@@ -83,12 +85,12 @@ static void look_at_vault(struct suggestion *s, const char *state_dir)
 static int make(struct suggestion *s, struct err *err)
 {
     AUTO_BUF struct buf policy = BUF(POLICY_TEXT_MAX);
-    const char *state_dir = NULL;
+    const char *state_dir = NULL, *kept = NULL;
     bool exists = false;
 
-    if (refusals_read(s->inv, s->suggest, err) < 0 ||
+    if (refusals_read(s->inv, s->suggest, &kept, err) < 0 ||
         cli_state_find(s->inv, &state_dir, &exists, err) < 0 ||
-        read_policy(s->inv, exists ? state_dir : NULL, &policy, err) < 0)
+        read_policy(s->inv, exists ? state_dir : NULL, kept, &policy, err) < 0)
         return -1;
     look_at_vault(s, exists ? state_dir : NULL);
     return policy_suggest(buf_str(&policy), s->suggest, &s->text, &s->before, &s->after, err);

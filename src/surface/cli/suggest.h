@@ -6,5 +6,7 @@
 #include "lib/egress/suggest.h"
 #include "surface/cli/cli.h"
 
-/* Refusals of --refusals, --sandbox or --run, whichever one was given. */
-int refusals_read(struct invocation *inv, struct suggest *suggest, struct err *err) MUST_CHECK;
+/* Refusals of --refusals, --sandbox or --run, whichever one was given. Of a sandbox that stands
+ * *policy is the text it has, "" for the built-in one; else NULL. */
+int refusals_read(struct invocation *inv, struct suggest *suggest, const char **policy,
+                  struct err *err) MUST_CHECK;
