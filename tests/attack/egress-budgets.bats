@@ -114,6 +114,23 @@ E'
     [ "$(counted 'sorted({r["reason"] for r in c["refusals"]})')" = "['EGRESS_BUDGET', 'EGRESS_RESPONSE_TOO_LARGE']" ]
 }
 
+@test "a connection that changed its protocol goes on paying from its request's budget" {
+    run in_world "$(allow 'api.test:80,budget={"bytes_out":3000}')" '
+        python3 - <<E
+import os
+exec(os.environ["client"])
+c = socket.create_connection(("127.0.0.1", 3128)); c.settimeout(20)
+c.sendall(b"GET http://api.test/upgrade HTTP/1.1\r\nHost: api.test\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
+          b"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n")
+got = b""
+while b"\r\n\r\n" not in got: got += c.recv(1)
+print(got.split(b" ")[1].decode(), echo(c, 2000), echo(c, 2000))
+E'
+    echo "$output"
+    [ "$output" = "101 echoed ConnectionResetError" ]
+    [ "$(counted 'c["bytes_out"] <= 3000 and c["refusals"][0]["reason"]')" = EGRESS_BUDGET ]
+}
+
 @test "other rules: what was used stays used, and a tunnel has what they give it" {
     export MORE="$(allow 'api.test:80,budget={"requests":2}' 'api.test:7000,protocol="tcp",budget={"bytes_out":1000}')"
     run in_world "$(allow 'api.test:80,budget={"requests":1}' 'api.test:7000,protocol="tcp"')" '
