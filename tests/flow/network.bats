@@ -252,3 +252,17 @@ teardown() {
     done
     ! kill -0 "$job" 2>/dev/null
 }
+
+@test "a secret goes out with a request, and a receipt of its use is there when the run ends" {
+    policy_of "$(allow web allowed.test)"
+    printf 'a-secret-for-the-network' | "$BRIG" vault set KEY >/dev/null
+    "$BRIG" vault bind KEY --scheme http --port 80 --host allowed.test --slot query:key --path /x >/dev/null
+    world_json --network policy --policy policy.yaml -- curl -sS --max-time 20 'http://allowed.test/x?key=%24%7Bvault:KEY%7D'
+    [ "$status" -eq 0 ]
+    [[ "$output" != *a-secret-for-the-network* ]]
+    served | grep -q '/x?key=a-secret-for-the-network'
+    [ "$("$BRIG" receipts list --json | jq -c '[.. | objects | select(.kind? == "secret_use")] | length')" -eq 1 ]
+    world_json --network policy --policy policy.yaml -- curl -sS --max-time 20 'http://allowed.test/y?key=%24%7Bvault:KEY%7D'
+    [[ "$output" == *VAULT_NOT_BOUND* ]]
+    ! served | grep -q '/y'
+}
