@@ -102,15 +102,16 @@ static void on_handover(struct watch *watch, uint32_t events)
 int sandbox_open(struct hub *hub, const char *id, struct net_rules *rules, int handover_fd,
                  struct err *err)
 {
-    static uint64_t number;
+    static uint64_t last_number;
     struct sandbox *sandbox;
 
     if (hub->sandbox_n >= SANDBOXES_MAX)
         return err_set(err, ERR_LIMIT, "%u sandboxes have a network already", SANDBOXES_MAX);
+    last_number++;
     sandbox = xcalloc(1, sizeof *sandbox);
     *sandbox = (struct sandbox){
         .hub = hub,
-        .number = ++number,
+        .number = last_number,
         .rules = rules,
         .handover = {.fd = handover_fd, .on = on_handover},
         .who = {.tenant = "default"                },
