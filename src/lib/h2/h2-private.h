@@ -100,6 +100,7 @@ struct stream {
     struct buf head;   /* the request as text */
     size_t hold_max;
     size_t held;
+    size_t dropped; /* of its body, behind an answer of ours */
     bool is_head_method;
     bool client_ended; /* its request is here whole */
     bool has_answered; /* a final head went to the client */
@@ -156,6 +157,8 @@ void stream_end_if_closed(struct stream *stream);
 void stream_judge(struct stream *stream, const struct http_head *head);
 void stream_obey(struct stream *stream, const struct h2_word *word);
 void stream_request_ended(struct stream *stream);
+/* More of a request that was answered already. */
+void stream_drop_data(struct stream *stream, size_t n);
 void stream_response_ended(struct stream *stream);
 /* One peer closed it, with this code of RFC 9113 7. */
 void stream_closed(struct stream *stream, enum h2_peer by, uint32_t code);

@@ -104,6 +104,7 @@ static void take_request_data(struct stream *stream, struct str piece)
         return;
     case STREAM_ANSWERED:
         (void)nghttp2_session_consume(relay->session[H2_CLIENT], stream->id[H2_CLIENT], piece.n);
+        stream_drop_data(stream, piece.n);
         return;
     case STREAM_OPEN:
         if (relay->calls->request_data &&

@@ -10,6 +10,7 @@
 
 #define REPLY_MAX 4096
 #define STATUS_REFUSED 403
+#define DROPPED_MAX (64UL * 1024) /* of a request that was answered before it was whole */
 
 static const struct h2_fault_face faces[] = {
 #define X(id, code, status, text) {code, status, text},
@@ -290,12 +291,29 @@ bool stream_keep_trailers(struct stream *stream, enum h2_peer to, const struct h
 
 /* ---- ends ---- */
 
+/* An answer of our own ends when the request does: clients that are still sending take an answer
+ * that is over before for a broken stream (curl 7.88 does). */
+static void end_reply(struct stream *stream)
+{
+    if (stream->has_answered && stream->id[H2_CLIENT] && !stream->to[H2_CLIENT].ended)
+        pipe_end(stream, H2_CLIENT);
+}
+
+void stream_drop_data(struct stream *stream, size_t n)
+{
+    stream->dropped += n;
+    if (stream->dropped > DROPPED_MAX)
+        end_reply(stream);
+}
+
 void stream_request_ended(struct stream *stream)
 {
     stream->client_ended = true;
     stream->to[H2_SERVER].ended = true;
     if (stream->state == STREAM_HOLDING)
         judge_held(stream);
+    else if (stream->state == STREAM_ANSWERED)
+        end_reply(stream);
     else
         pipe_wake(stream, H2_SERVER);
 }

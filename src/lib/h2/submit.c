@@ -178,7 +178,7 @@ int submit_reply(struct stream *stream, int status, struct str body)
         return -1;
     if (!stream->is_head_method)
         pipe_add(stream, H2_CLIENT, body, 0);
-    stream->to[H2_CLIENT].ended = true;
+    stream->to[H2_CLIENT].ended = stream->client_ended; /* else stream_drop_data() ends it */
     return nghttp2_submit_response(stream->relay->session[H2_CLIENT], stream->id[H2_CLIENT],
                                    list.nv, list.n,
                                    stream->is_head_method || body.n == 0 ? NULL : &source) < 0

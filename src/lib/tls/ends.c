@@ -140,7 +140,9 @@ static bool expect_host(SSL *ssl, const char *host)
 {
     if (tls_is_address(host))
         return X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(ssl), host) == 1;
-    return SSL_set1_host(ssl, host) == 1 && SSL_set_tlsext_host_name(ssl, host) == 1;
+    return SSL_set1_host(ssl, host) == 1 &&
+           SSL_ctrl(ssl, SSL_CTRL_SET_TLSEXT_HOSTNAME, TLSEXT_NAMETYPE_host_name,
+                    (void *)(uintptr_t)host) == 1;
 }
 
 int tls_client_new(struct tls_trust *trust, const char *host, unsigned offers, uint64_t partition,
