@@ -29,6 +29,7 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
+#include "cmd/box/box-egress.h"
 #include "lib/base/io.h"
 #include "lib/base/limits.h"
 #include "lib/base/memory.h"
@@ -36,12 +37,8 @@
 #include "lib/egress/handover.h"
 #include "lib/linux/fd-pass.h"
 
-static const char network[] =
-    "ip link set lo up && ip addr add 198.18.0.1/32 dev lo && "
-    "ip route add local 0.0.0.0/0 dev lo && ip -6 route add local ::/0 dev lo && "
-    "printf 'table inet t { chain o { type nat hook output priority -100; "
-    "ip daddr 127.0.0.0/8 return; ip6 daddr ::1 return; ip daddr 198.18.0.1 return; "
-    "tcp dport { 22, 25, 80, 443, 2222, 7000, 8080 } redirect to :15001; }; }' | nft -f -";
+/* The ports some rule of some test names. */
+static const uint16_t ports[] = {22, 25, 80, 443, 2222, 7000, 8080};
 
 static const char *id(void)
 {
@@ -56,53 +53,16 @@ static NORETURN void die(const char *what)
 
 /* ---- inside ---- */
 
-static int listener(int type, const struct sockaddr *addr, socklen_t n)
-{
-    const int yes = 1;
-    int fd = socket(addr->sa_family, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-
-    if (fd < 0)
-        die("socket");
-    if (addr->sa_family == AF_INET6)
-        (void)setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &yes, sizeof yes);
-    if (bind(fd, addr, n) < 0 || (type == SOCK_STREAM && listen(fd, EGRESS_BACKLOG) < 0))
-        die("listening");
-    return fd;
-}
-
-static int listen4(int type, uint32_t address, uint16_t port)
-{
-    struct sockaddr_in in = {
-        .sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(address)};
-
-    return listener(type, (struct sockaddr *)&in, sizeof in);
-}
-
-static int listen6(uint16_t port)
-{
-    struct sockaddr_in6 in = {
-        .sin6_family = AF_INET6, .sin6_port = htons(port), .sin6_addr = IN6ADDR_LOOPBACK_INIT};
-
-    return listener(SOCK_STREAM, (struct sockaddr *)&in, sizeof in);
-}
-
+/* With box's own hands. */
 static void hand_over(int to)
 {
-    const int fds[HANDOVER_FD_COUNT] = {
-        [HANDOVER_PROXY] = listen4(SOCK_STREAM, INADDR_LOOPBACK, EGRESS_PROXY_PORT),
-        [HANDOVER_CATCH_ALL_4] = listen4(SOCK_STREAM, INADDR_LOOPBACK, EGRESS_CATCH_ALL_PORT),
-        [HANDOVER_CATCH_ALL_6] = listen6(EGRESS_CATCH_ALL_PORT),
-        [HANDOVER_NAMES_UDP] = listen4(SOCK_DGRAM, EGRESS_NAMES_ADDRESS, 53),
-        [HANDOVER_NAMES_TCP] = listen4(SOCK_STREAM, EGRESS_NAMES_ADDRESS, 53),
-        [HANDOVER_DIAG] = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG),
-    };
-    static char message[HANDOVER_MESSAGE_MAX];
+    int fds[HANDOVER_FD_COUNT];
     struct err err;
 
-    if (fds_send(to, message, handover_listeners(message), fds, HANDOVER_FD_COUNT, &err) < 0)
+    if (system("ip link set lo up") != 0)
+        die("setting lo up");
+    if (egress_build(ports, COUNT(ports), fds, &err) < 0 || egress_hand_over(to, fds, &err) < 0)
         die(err.text);
-    for (unsigned i = 0; i < HANDOVER_FD_COUNT; i++)
-        (void)close(fds[i]);
 }
 
 static int notify_connect(void)
@@ -128,8 +88,6 @@ static NORETURN void be_inside(int handover_fd, int notify_to, char **command)
 
     if (unshare(CLONE_NEWNET) < 0)
         die("unshare");
-    if (system(network) != 0)
-        die("setting up the network");
     hand_over(handover_fd);
     (void)close(handover_fd);
     notify_fd = notify_connect();

@@ -10,7 +10,7 @@ load egress-tls
 setup() {
     unshare ${UNSHARE_USER:-$([ "$(id -u)" -eq 0 ] || echo -U -r)} -m -n true 2>/dev/null ||
         skip "network namespaces cannot be made here"
-    for tool in nft openssl nghttpd curl; do
+    for tool in openssl nghttpd curl; do
         command -v "$tool" >/dev/null || skip "$tool is missing"
     done
     egress_setup

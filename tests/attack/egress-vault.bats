@@ -15,7 +15,7 @@ setup() {
     common_setup
     unshare $([ "$(id -u)" -eq 0 ] || echo -U -r) -m -n -p -f true 2>/dev/null ||
         skip "namespaces cannot be made here"
-    for tool in nft openssl nghttpd curl jq; do
+    for tool in openssl nghttpd curl jq; do
         command -v "$tool" >/dev/null || skip "$tool is missing"
     done
     egress_setup
