@@ -354,11 +354,17 @@ def ask():
         c.sendall(b"GET http://api.test/ HTTP/1.1\r\nHost: api.test\r\n\r\n")
         return c.recv(100)[9:12].decode()
     except OSError as e: return type(e).__name__
-held = []
-for i in range(1100):
-    try: held.append(socket.create_connection(("127.0.0.1", 3128)))
-    except ConnectionResetError: pass # it was told no while it connected
-print("beyond", ask() != "200")
+def fill():
+    for i in range(1100):
+        try: held.append(socket.create_connection(("127.0.0.1", 3128)))
+        except ConnectionResetError: pass # it was told no while it connected
+# Who says nothing for ten seconds is let go, so a slow machine may need a second try.
+for attempt in range(4):
+    held = []
+    fill()
+    if (said := ask()) != "200": break
+    for c in held: c.close()
+print("beyond", said != "200")
 for c in held: c.close()
 began = time.monotonic()
 while (said := ask()) != "200" and time.monotonic() - began < 20: pass

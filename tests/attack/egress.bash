@@ -8,6 +8,7 @@
 # Inside: $PROXY, and what curl and python need. From outside: $DIR/log has what servers were asked,
 # $DIR/state/counters.json what was counted.
 
+PATH=$PATH:/usr/sbin # where Debian has servers, whoever starts them
 EGRESS_BIN="${EGRESS_BIN:-$BATS_TEST_DIRNAME/../../build/tests/attack}"
 
 egress_setup() {
