@@ -22,14 +22,14 @@ int own_open(struct own *own, struct err *err)
 }
 
 /* IFA_LOCAL is ours where a link has an end here and one there; without it IFA_ADDRESS is. */
-static void take_address(struct own *own, const struct nlmsghdr *head)
+static void take_address(struct own *own, struct nlmsghdr *head)
 {
-    const struct ifaddrmsg *message = NLMSG_DATA(head);
+    struct ifaddrmsg *message = NLMSG_DATA(head); /* the macros to walk it know no const */
     unsigned left = head->nlmsg_len - (unsigned)NLMSG_LENGTH(sizeof *message);
     struct net_addr addr = {{0}};
     bool found = false;
 
-    for (const struct rtattr *at = IFA_RTA(message); RTA_OK(at, left); at = RTA_NEXT(at, left)) {
+    for (struct rtattr *at = IFA_RTA(message); RTA_OK(at, left); at = RTA_NEXT(at, left)) {
         if (at->rta_type != IFA_LOCAL && (at->rta_type != IFA_ADDRESS || found))
             continue;
         if (message->ifa_family == AF_INET && RTA_PAYLOAD(at) == 4)

@@ -35,14 +35,14 @@ TEST(a_batch_is_messages_end_to_end_whatever_the_number_of_ports)
 
     for (size_t i = 0; i < COUNT(counts); i++) {
         AUTO_NETLINK struct netlink nl = NETLINK(REDIRECT_BYTES_MAX);
-        const struct nlmsghdr *message;
+        struct nlmsghdr *message; /* the macros to walk it know no const */
         size_t left;
         unsigned n = 0;
 
         redirect_write(&nl, many, counts[i]);
         CHECK(!nl.full);
         left = nl.out.n;
-        for (message = (const void *)nl.out.p; NLMSG_OK(message, left);
+        for (message = (void *)nl.out.p; NLMSG_OK(message, left);
              message = NLMSG_NEXT(message, left))
             n++;
         CHECK_INT(left, 0);

@@ -225,9 +225,10 @@ static void real_hello(struct bytes *out)
     SSL_CTX *context = SSL_CTX_new(TLS_client_method());
     SSL *ssl = SSL_new(context);
     BIO *wire = BIO_new(BIO_s_mem());
+    char name[] = "Api.Example.org";
 
     SSL_set_bio(ssl, BIO_new(BIO_s_mem()), wire);
-    SSL_set_tlsext_host_name(ssl, "Api.Example.org");
+    SSL_set_tlsext_host_name(ssl, name);
     SSL_set_alpn_protos(ssl, (const unsigned char *)"\x02h2\x08http/1.1", 12);
     SSL_set_connect_state(ssl);
     CHECK_INT(SSL_do_handshake(ssl), -1);

@@ -45,7 +45,7 @@ static void pump(struct tls_side *side, struct peer *peer, size_t step)
         if (!pump_once(side, peer, step))
             return;
     }
-    CHECK(!"it never came to rest");
+    CHECK_TEXT("it never came to rest", "");
 }
 
 static struct tls_trust *trust_of(const struct pki *pki)
@@ -295,7 +295,7 @@ static void greet(struct met *met, struct tls_authority *authority, const char *
     met->context = pki_client(tls_authority_certificate(authority));
     peer_init(&met->peer, met->context, false);
     if (sni)
-        SSL_set_tlsext_host_name(met->peer.ssl, sni);
+        SSL_set_tlsext_host_name(met->peer.ssl, (uintptr_t)sni);
     SSL_set1_host(met->peer.ssl, host);
     if (alpn)
         SSL_set_alpn_protos(met->peer.ssl, (const unsigned char *)alpn, (unsigned)strlen(alpn));
@@ -397,7 +397,7 @@ TEST(tickets_are_good_for_their_host_only)
     for (size_t i = 0; i < COUNT(hosts); i++) {
         peer_init(&again.peer, first.context, false);
         SSL_set_session(again.peer.ssl, session);
-        SSL_set_tlsext_host_name(again.peer.ssl, hosts[i]);
+        SSL_set_tlsext_host_name(again.peer.ssl, (uintptr_t)hosts[i]);
         CHECK_INT(tls_server_new(authority, hosts[i], TLS_NONE, &again.side, &err), 0);
         pump(again.side, &again.peer, 16384);
         CHECK_INT(tls_side_phase(again.side), TLS_OPEN);
