@@ -176,7 +176,7 @@ static int put_name(char out[EGRESS_NAME_BYTES], const char *name, struct err *e
     if (n == 0 || n >= EGRESS_NAME_BYTES)
         return err_set(err, ERR_INVALID, "a name of %zu bytes; 1 to %d are taken", n,
                        EGRESS_NAME_BYTES - 1);
-    memcpy(out, name, n);
+    memcpy(out, name, n + 1);
     return 0;
 }
 

@@ -10,7 +10,7 @@
 const char *net_reason_code(enum net_reason reason)
 {
     static const char *const codes[] = {
-#define X(id, code, error) [NET_REASON_##id] = code,
+#define X(id, code, error) [NET_REASON_##id] = (code),
         NET_REASONS(X)
 #undef X
     };
@@ -21,7 +21,7 @@ const char *net_reason_code(enum net_reason reason)
 const char *net_reason_error(enum net_reason reason)
 {
     static const char *const errors[] = {
-#define X(id, code, error) [NET_REASON_##id] = error,
+#define X(id, code, error) [NET_REASON_##id] = (error),
         NET_REASONS(X)
 #undef X
     };

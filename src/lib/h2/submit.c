@@ -32,7 +32,9 @@ static struct str lower_name(struct list *list, struct str name)
     for (size_t i = 0; i < name.n; i++) {
         char c = name.p[i];
 
-        to[i] = c >= 'A' && c <= 'Z' ? (char)(c + ('a' - 'A')) : c;
+        if (c >= 'A' && c <= 'Z')
+            c = (char)(c + ('a' - 'A'));
+        to[i] = c;
     }
     list->used += name.n;
     return (struct str){to, name.n};
