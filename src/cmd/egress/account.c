@@ -117,7 +117,7 @@ void account_add(struct account *account, const char *rule, const struct counts 
 
 static char visible(char c)
 {
-    return c > ' ' && c < 0x7f ? c : (char)'?';
+    return (char)(c > ' ' && c < 0x7f ? c : '?');
 }
 
 static size_t put_visible(struct str s, char *out, size_t most)

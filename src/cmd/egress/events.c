@@ -34,7 +34,7 @@ static void put_said(struct arena *mem, struct json *object, const char *key, st
     if (n == 0)
         return;
     for (size_t i = 0; i < n; i++)
-        text[i] = said.p[i] > ' ' && said.p[i] < 0x7f ? said.p[i] : (char)'?';
+        text[i] = (char)(said.p[i] > ' ' && said.p[i] < 0x7f ? said.p[i] : '?');
     json_put(object, key, json_text(mem, (struct str){text, n}));
 }
 
