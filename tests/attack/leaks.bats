@@ -23,7 +23,10 @@ around() {
 }
 
 churn() {
-    around beside/churn "$BRIG_HOME" "$@" >said 2>&1
+    around beside/churn "$BRIG_HOME" "$@" >said 2>&1 || {
+        head -n 20 said
+        return 1
+    }
 }
 
 # workers_kept_nothing: as much in the end as after they had warmed up; memory within 32 KiB.
@@ -44,10 +47,7 @@ nothing_more() {
     else
         cycles=1024
     fi
-    churn $cycles 8 || {
-        head -n 20 said
-        return 1
-    }
+    churn $cycles 8
     nothing_more
     workers_kept_nothing
     run -0 "$BRIG" receipts verify --json
