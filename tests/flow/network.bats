@@ -166,6 +166,7 @@ teardown() {
     in_world "$BRIG" pool fill --size 1
     world_json --policy policy.yaml -- curl -sS --max-time 20 http://allowed.test/pool
     json_is .stdout $'hello from /pool'
+    in_world "$BRIG" pool drain
 }
 
 @test "an answer with another hash is a denial with a receipt" {
