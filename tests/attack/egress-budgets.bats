@@ -12,9 +12,6 @@ setup() {
 }
 
 tls_needed() {
-    for tool in openssl nghttpd curl; do
-        command -v "$tool" >/dev/null || skip "$tool is missing"
-    done
     tls_setup
 }
 

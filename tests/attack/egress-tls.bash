@@ -15,6 +15,13 @@ root() {
 }
 
 tls_setup() {
+    # They are in tools/packages: one that is missing is a fault, not a reason to leave this out.
+    for tool in openssl nghttpd nghttp curl jq; do
+        command -v "$tool" >/dev/null || {
+            echo "$tool is not installed" >&2
+            return 1
+        }
+    done
     root root
     root unknown
     issue good DNS:api.test,DNS:www.test,DNS:second.test root 2

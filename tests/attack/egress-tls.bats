@@ -8,11 +8,6 @@ load egress
 load egress-tls
 
 setup() {
-    unshare ${UNSHARE_USER:-$([ "$(id -u)" -eq 0 ] || echo -U -r)} -m -n true 2>/dev/null ||
-        skip "network namespaces cannot be made here"
-    for tool in openssl nghttpd curl; do
-        command -v "$tool" >/dev/null || skip "$tool is missing"
-    done
     egress_setup
     tls_setup
 }

@@ -13,11 +13,6 @@ CANARY='cAnary7f3a+9c51/Kq8w'
 
 setup() {
     common_setup
-    unshare $([ "$(id -u)" -eq 0 ] || echo -U -r) -m -n -p -f true 2>/dev/null ||
-        skip "namespaces cannot be made here"
-    for tool in openssl nghttpd curl jq; do
-        command -v "$tool" >/dev/null || skip "$tool is missing"
-    done
     egress_setup
     tls_setup
     export BRIG_HOME=$DIR/state

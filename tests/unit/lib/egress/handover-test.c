@@ -26,7 +26,7 @@ static struct handover_caller caller(void)
         .pid = 123,
         .family = AF_INET6,
         .exe = program("/usr/bin/python3.11", 1),
-        .script = program("/work/a.py", 2),
+        .script = program("/srv/a.py", 2),
         .ancestors = {program("/usr/bin/make", 3), {.flags = HANDOVER_NO_PATH}},
         .ancestor_n = 2,
     };
