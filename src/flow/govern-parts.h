@@ -71,6 +71,11 @@ void govern_judge(struct govern *govern, struct run *run);
 void govern_seek_word(struct govern *govern, struct run *run);
 /* Step 5: any difference between the parked sandbox and its plan is a denial. */
 void govern_compare(struct govern *govern, struct run *run);
+/* What a kept sandbox is made from, kept with it under the id it has. */
+int govern_write_config(const struct request *request, struct run *run, struct err *err) MUST_CHECK;
+/* Steps 4 to 7 of a run that was judged. */
+int govern_carry_out(struct govern *govern, const struct request *request, struct run *run,
+                     const struct streams *streams, struct err *err) MUST_CHECK;
 /* Step 7. */
 int govern_conclude(struct govern *govern, struct run *run, struct err *err) MUST_CHECK;
 /* A plan that is not the one the sandbox was made by is a denial. */

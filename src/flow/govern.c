@@ -371,8 +371,7 @@ static struct words protected_places(struct run *run)
     return (struct words){places, n};
 }
 
-/* What a kept sandbox is made from, kept with it under the id it has. */
-static int write_config(const struct request *request, struct run *run, struct err *err)
+int govern_write_config(const struct request *request, struct run *run, struct err *err)
 {
     AUTO_BUF struct buf config = BUF(JSON_TEXT_MAX);
     struct request made = *request;
@@ -390,8 +389,9 @@ static int take_prepared(struct govern *govern, const struct request *request, s
 {
     if (is_allowed(run))
         (void)execute_take(govern->execute, run); /* without one it is built */
-    return is_allowed(run) && run->action.kind == ACTION_CREATE ? write_config(request, run, err)
-                                                                : 0;
+    return is_allowed(run) && run->action.kind == ACTION_CREATE
+               ? govern_write_config(request, run, err)
+               : 0;
 }
 
 /* One out of the pool that is not what was planned is ended, which is recorded, and another one is
@@ -454,8 +454,7 @@ static int conclude_run(struct govern *govern, struct run *run, struct err *err)
     return plan_has_network(&run->plan.egress) ? govern_vault_uses(govern, &uses, err) : 0;
 }
 
-/* Steps 4 to 7. */
-static int carry_out(struct govern *govern, const struct request *request, struct run *run,
+int govern_carry_out(struct govern *govern, const struct request *request, struct run *run,
                      const struct streams *streams, struct err *err)
 {
     struct verdict verdict;
@@ -490,7 +489,7 @@ int govern_run(struct govern *govern, const struct request *request, const struc
     if (admit_run(request, run, err) < 0)
         return -1;
     govern_judge(govern, run);
-    return carry_out(govern, request, run, streams, err);
+    return govern_carry_out(govern, request, run, streams, err);
 }
 
 int govern_intend(struct govern *govern, struct run *run, struct err *err)
@@ -507,196 +506,4 @@ int govern_intend(struct govern *govern, struct run *run, struct err *err)
         return 0;
     execute_unclaim(govern->execute);
     return err_set(err, ERR_FROZEN, "%s (receipt %s)", run->verdict.text, run->intent.id);
-}
-
-/* ---- sandboxes that stay ---- */
-
-struct execute *govern_execute(struct govern *govern)
-{
-    return govern->execute;
-}
-
-/* Steps 1 to 3 for a sandbox that is to stay. */
-static int plan_kept(struct govern *govern, enum action_kind kind, const struct request *request,
-                     struct run *run, struct err *err)
-{
-    struct request made = *request;
-
-    made.kind = kind;
-    made.argv = govern_no_command;
-    if (admit_run(&made, run, err) < 0)
-        return -1;
-    govern_judge(govern, run);
-    return 0;
-}
-
-int govern_create(struct govern *govern, const struct request *request, struct run *run,
-                  struct err *err)
-{
-    struct streams none = {.in_fd = -1, .out_fd = -1, .err_fd = -1};
-    struct request fresh = *request;
-    bool filtered = false;
-
-    fresh.held = (struct words){0}; /* of one that stood before */
-    if (govern_own_base(govern, request, &run->mem, &fresh.base, &filtered, err) < 0 ||
-        plan_kept(govern, ACTION_CREATE, &fresh, run, err) < 0 ||
-        carry_out(govern, &fresh, run, &none, err) < 0)
-        return -1;
-    return filtered ? govern_forget_base(govern, &fresh, err) : 0;
-}
-
-int govern_prepare(struct govern *govern, const struct request *request, struct run *run,
-                   struct err *err)
-{
-    struct streams none = {.in_fd = -1, .out_fd = -1, .err_fd = -1};
-
-    if (plan_kept(govern, ACTION_PREPARE, request, run, err) < 0)
-        return -1;
-    return carry_out(govern, request, run, &none, err);
-}
-
-bool govern_wants_refill(const struct govern *govern)
-{
-    return execute_wants_refill(govern->execute);
-}
-
-int govern_rehearse(struct govern *govern, const struct request *request, struct run *run,
-                    struct config *config, struct err *err)
-{
-    if (plan_kept(govern, ACTION_CREATE, request, run, err) < 0)
-        return -1;
-    *config = (struct config){0};
-    if (!is_allowed(run))
-        return 0;
-    if (write_config(request, run, err) < 0)
-        return -1;
-    return config_read(&run->mem, str_of(run->action.config), config, err);
-}
-
-/* What it was made from, and what belongs to this command. */
-static int join_request(struct run *run, const struct config *config, const struct request *request,
-                        struct request *out, struct err *err)
-{
-    size_t n = 0;
-    const char **env;
-
-    *out = config->request;
-    out->base = config->base;
-    out->kind = ACTION_EXEC;
-    out->sandbox = request->sandbox;
-    out->principal = request->principal;
-    out->argv = request->argv;
-    out->tty = request->tty;
-    out->tty_rows = request->tty_rows;
-    out->tty_columns = request->tty_columns;
-    out->stdin_stream = request->stdin_stream;
-    out->keep_background = request->keep_background;
-    /* Time is the command's own; everything else is held for the sandbox as a whole. */
-    out->wall_ms = request->limits[LIMIT_WALL];
-    out->detach = request->detach;
-    out->approval_wait_ms = request->approval_wait_ms;
-    out->watch = request->watch;
-    if (request->workdir)
-        out->workdir = request->workdir;
-    if (request->mounts.n)
-        return err_set(err, ERR_INVALID,
-                       "a sandbox keeps the mounts it was made with; make another one");
-    env = arena_array(&run->mem, const char *, config->request.env.n + request->env.n + 1);
-    for (size_t i = 0; i < config->request.env.n; i++) {
-        size_t name_n = strcspn(config->request.env.v[i], "=");
-        bool replaced = false;
-
-        for (size_t j = 0; j < request->env.n; j++)
-            replaced |= strcspn(request->env.v[j], "=") == name_n &&
-                        strncmp(request->env.v[j], config->request.env.v[i], name_n) == 0;
-        if (!replaced)
-            env[n++] = config->request.env.v[i];
-    }
-    for (size_t j = 0; j < request->env.n; j++)
-        env[n++] = request->env.v[j];
-    out->env = (struct words){env, n};
-    return 0;
-}
-
-/* The plan must still be the one the sandbox was made by: a machine that has changed since would
- * make another one. */
-void govern_check_drift(struct run *run, const struct config *config)
-{
-    if (run->verdict.kind == VERDICT_DENY ||
-        strcmp(run->planned.preimage_hash, config->preimage_hash) == 0)
-        return;
-    run->verdict = (struct verdict){
-        .kind = VERDICT_DENY,
-        .reason = REASON_SANDBOX_DRIFT,
-        .text = "this machine would make another sandbox today than when it was made; destroy it "
-                "and create it again",
-    };
-}
-
-int govern_exec(struct govern *govern, const struct request *request, const struct streams *streams,
-                struct run *run, struct err *err)
-{
-    struct request joined;
-    struct config config;
-    const char *text = NULL;
-
-    if (execute_turn(govern->execute, request->sandbox, false, err) < 0 ||
-        execute_kept_config(govern->execute, &run->mem, request->sandbox, &text, err) < 0 ||
-        config_read(&run->mem, str_of(text), &config, err) < 0 ||
-        join_request(run, &config, request, &joined, err) < 0 || admit_run(&joined, run, err) < 0)
-        return -1;
-    govern_judge(govern, run);
-    govern_check_drift(run, &config);
-    if (run->action.detach && !run->action.wall_ms &&
-        run->plan.limits.of[LIMIT_WALL].origin != ORIGIN_DEFAULT)
-        run->action.wall_ms = run->plan.limits.of[LIMIT_WALL].value;
-    return carry_out(govern, &joined, run, streams, err);
-}
-
-/* What else ends with a sandbox: its making, if nobody lived to tell, and detached commands. */
-static int conclude_destroy(struct govern *govern, struct run *run, struct err *err)
-{
-    if (record_abandoned(govern->record, run->sandbox_id, err) < 0 && err->code != ERR_NOT_FOUND)
-        return err_in(err, "the sandbox is gone; the end of its making could not be recorded");
-    equip_look_again(govern->equip, run);
-    if (govern_conclude(govern, run, err) < 0)
-        return -1;
-    equip_guard_drop(govern->equip, run->sandbox_id);
-    execute_unclaim(govern->execute);
-    if (govern_sweep_snapshots(govern, err) < 0)
-        return err_in(err, "the sandbox is gone; what it stood on is not");
-    return govern_sweep(govern, err);
-}
-
-/* What a sandbox did over all its time is known only as long as it stands. */
-static void count_all(struct govern *govern, struct run *run)
-{
-    struct config config;
-    const char *text = NULL;
-    struct err err; /* one whose config is damaged can still be ended */
-
-    if (execute_kept_config(govern->execute, &run->mem, run->sandbox_id, &text, &err) == 0 &&
-        config_read(&run->mem, str_of(text), &config, &err) == 0 && config.network_hash)
-        intercept_total(govern->intercept, run);
-}
-
-int govern_change(struct govern *govern, const struct request *request, struct run *run,
-                  struct err *err)
-{
-    struct kept_state state;
-    struct err failure;
-
-    if (admit_change(request, run, err) < 0 ||
-        execute_kept_state(govern->execute, request->sandbox, &state, err) < 0 ||
-        govern_intend(govern, run, err) < 0)
-        return -1;
-    if (request->kind == ACTION_DESTROY)
-        count_all(govern, run);
-    if (execute_change(govern->execute, run, &failure) < 0) {
-        run->outcome.reason = REASON_SANDBOX_FAILED;
-        run->outcome.failure = arena_text(&run->mem, str_of(failure.text));
-    } else if (request->kind == ACTION_DESTROY) {
-        return conclude_destroy(govern, run, err);
-    }
-    return govern_conclude(govern, run, err);
 }

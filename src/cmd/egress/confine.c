@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cmd/egress/confine.h"
 
-#include <linux/capability.h>
-#include <stdio.h>
-#include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/syscall.h>
 
 #include "lib/linux/calls.h"
@@ -21,25 +17,6 @@
 #ifndef SANITIZED
 #define SANITIZED 0
 #endif
-
-static int forbid_dumps(struct err *err)
-{
-    const struct rlimit none = {0, 0};
-
-    if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0 || setrlimit(RLIMIT_CORE, &none) < 0)
-        return err_os(err, "forbidding dumps");
-    return 0;
-}
-
-static int drop_capabilities(struct err *err)
-{
-    struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
-    struct __user_cap_data_struct none[2] = {{0}};
-
-    if (syscall(SYS_capset, &header, none) < 0)
-        return err_os(err, "giving up the capabilities");
-    return 0;
-}
 
 /* Nothing is granted: what we write to is open already. */
 static int wall_files(struct err *err)
@@ -125,11 +102,11 @@ static const struct {
     const char *name;
     int (*run)(struct err *err);
 } steps[] = {
-    {"dumps",             forbid_dumps     },
-    {"capabilities",      drop_capabilities},
-    {"no new privileges", no_new_privs     },
-    {"landlock",          wall_files       },
-    {"seccomp",           wall_calls       },
+    {"dumps",             dumps_forbid},
+    {"capabilities",      caps_give_up},
+    {"no new privileges", no_new_privs},
+    {"landlock",          wall_files  },
+    {"seccomp",           wall_calls  },
 };
 
 int confine(struct err *err)

@@ -10,7 +10,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/capability.h>
 #include <netdb.h>
 #include <pthread.h>
 #include <signal.h>
@@ -18,7 +17,6 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 
@@ -124,13 +122,11 @@ static int wall_files(struct err *err)
 
 static int give_up_rights(struct err *err)
 {
-    struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
-    struct __user_cap_data_struct none[2] = {{0}};
     const struct rlimit files = {64, 64};
 
-    if (syscall(SYS_capset, &header, none) < 0 || setrlimit(RLIMIT_NOFILE, &files) < 0)
-        return err_os(err, "giving up rights");
-    return no_new_privs(err) < 0 || wall_files(err) < 0 ? -1 : 0;
+    if (setrlimit(RLIMIT_NOFILE, &files) < 0)
+        return err_os(err, "limiting ourselves");
+    return caps_give_up(err) < 0 || no_new_privs(err) < 0 || wall_files(err) < 0 ? -1 : 0;
 }
 
 static NORETURN void be_worker(int fd)

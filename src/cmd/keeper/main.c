@@ -12,12 +12,10 @@
  * processors. */
 
 #include <errno.h>
-#include <linux/capability.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -53,16 +51,6 @@ static pthread_barrier_t walls;
 
 /* ---- walls ---- */
 
-/* Nobody of the same user may look into us, and nothing of us lands in a file. */
-static int forbid_dumps(struct err *err)
-{
-    const struct rlimit none = {0, 0};
-
-    if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0 || setrlimit(RLIMIT_CORE, &none) < 0)
-        return err_os(err, "forbidding dumps");
-    return 0;
-}
-
 /* Locked memory as far as we are allowed; for the rest, what one key file needs. */
 static int set_limits(struct err *err)
 {
@@ -91,16 +79,6 @@ static int set_limits(struct err *err)
         if (setrlimit(limits[i].what, &limit) < 0)
             return err_os(err, "limiting ourselves");
     }
-    return 0;
-}
-
-static int drop_capabilities(struct err *err)
-{
-    struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
-    struct __user_cap_data_struct none[2] = {{0}};
-
-    if (syscall(SYS_capset, &header, none) < 0)
-        return err_os(err, "giving up the capabilities");
     return 0;
 }
 
@@ -283,13 +261,13 @@ static const struct {
     const char *name;
     int (*run)(struct err *err);
 } steps[] = {
-    {"dumps",             forbid_dumps     },
-    {"limits",            set_limits       },
-    {"capabilities",      drop_capabilities},
-    {"no new privileges", no_new_privs     },
-    {"landlock",          wall_files       },
-    {"threads",           start_helpers    },
-    {"seccomp",           wall_calls       },
+    {"dumps",             dumps_forbid },
+    {"limits",            set_limits   },
+    {"capabilities",      caps_give_up },
+    {"no new privileges", no_new_privs },
+    {"landlock",          wall_files   },
+    {"threads",           start_helpers},
+    {"seccomp",           wall_calls   },
 };
 
 /* Of whoever started us: it waits for the first process only. */

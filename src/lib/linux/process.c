@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 
@@ -34,6 +35,25 @@ int caps_drop_all(struct err *err)
     }
     if (syscall(SYS_capset, &header, none) < 0)
         return err_os(err, "giving up the capabilities");
+    return 0;
+}
+
+int caps_give_up(struct err *err)
+{
+    struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+    struct __user_cap_data_struct none[2] = {{0}};
+
+    if (syscall(SYS_capset, &header, none) < 0)
+        return err_os(err, "giving up the capabilities");
+    return 0;
+}
+
+int dumps_forbid(struct err *err)
+{
+    const struct rlimit none = {0, 0};
+
+    if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0 || setrlimit(RLIMIT_CORE, &none) < 0)
+        return err_os(err, "forbidding dumps");
     return 0;
 }
 

@@ -12,6 +12,12 @@
  * securebits so that no exec gives anything back. */
 int caps_drop_all(struct err *err) MUST_CHECK;
 
+/* Empties only what it has, for a program that runs no other one. */
+int caps_give_up(struct err *err) MUST_CHECK;
+
+/* Nobody of the same user may look into us, and nothing of us lands in a file. */
+int dumps_forbid(struct err *err) MUST_CHECK;
+
 int no_new_privs(struct err *err) MUST_CHECK;
 
 /* Loads one ready-made filter for this process and its children. */
