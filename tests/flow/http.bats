@@ -110,6 +110,11 @@ is_sanitized() {
     check write-deadline
 }
 
+@test "who is refused while it sends still gets the answer" {
+    serve --listen 127.0.0.1:0 --linger-ms 20000
+    check refused-while-sending
+}
+
 @test "connections beyond the ceiling are told 503" {
     serve --listen 127.0.0.1:0 --connections 4 --linger-ms 200
     check ceiling

@@ -100,12 +100,16 @@ static bool pull(struct conn *conn)
     return n > 0;
 }
 
+static void set_reading(struct conn *conn, bool wanted);
+
 static void on_lingering(struct conn *conn, ssize_t n)
 {
     if (n > 0)
         conn->lingered += (uint64_t)n;
-    if (n < 0 || conn->lingered > HTTP_LINGER_MAX)
+    if (n < 0)
         conn_close(conn, HTTP_GONE_CLIENT);
+    else if (conn->lingered > HTTP_LINGER_MAX)
+        set_reading(conn, false); /* closing would take back the answer it has not read yet */
 }
 
 static void on_bytes(struct conn *conn, const char *bytes, size_t n)

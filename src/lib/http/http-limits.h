@@ -47,8 +47,8 @@
 #define HTTP_BODY_MS 30000        /* between two pieces of a body */
 #define HTTP_IDLE_MS 60000        /* between requests */
 #define HTTP_WRITE_MS 30000       /* between two pieces of the answer being taken */
-#define HTTP_LINGER_MS 1000       /* waiting for the other side to close first */
-#define HTTP_LINGER_MAX (1 * MIB) /* read and thrown away meanwhile */
+#define HTTP_LINGER_MS 3000       /* waiting for the other side to close first */
+#define HTTP_LINGER_MAX (1 * MIB) /* read and thrown away meanwhile, then left unread */
 #define HTTP_TICK_MS 100          /* how late a deadline may be noticed */
 
 /* A server. */

@@ -249,6 +249,23 @@ const checks = {
     c.destroy();
   },
 
+  // It reads only when it can send no more, as a busy client does.
+  async 'refused-while-sending'() {
+    const c = new Raw();
+    c.socket.pause();
+    await c.say('POST /count?max=3 HTTP/1.1\r\nHost: h\r\nContent-Length: 67108864\r\n\r\n');
+    c.say('x'.repeat(67108864));
+    for (let before = -1; before !== c.socket.bytesWritten - c.socket.writableLength && !c.error;) {
+      before = c.socket.bytesWritten - c.socket.writableLength;
+      await new Promise((r) => setTimeout(r, 500));
+    }
+    c.socket.resume();
+    await c.end();
+    assert.equal(c.error, undefined);
+    assert.match(c.text, /^HTTP\/1\.1 413 /);
+    c.destroy();
+  },
+
   async ceiling() {
     const held = [1, 2, 3].map(() => new Raw());
     for (const c of held) { await c.say(get('/')); await c.has('hello'); }
