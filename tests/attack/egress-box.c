@@ -101,10 +101,12 @@ static NORETURN void be_inside(int handover_fd, int notify_to, char **command)
 
 /* ---- outside ---- */
 
+#define PROGRAM_MAX (512 * MIB) /* as box has it: node alone has 100 MiB */
+
 /* Of a process' executable, as far as a test needs it. */
 static void look_at(pid_t pid, struct handover_program *out, char path[PATH_BYTES_MAX])
 {
-    AUTO_BUF struct buf content = BUF(64 * MIB);
+    AUTO_BUF struct buf content = BUF(PROGRAM_MAX);
     char link[64];
     struct err err;
     ssize_t n;

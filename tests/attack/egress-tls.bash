@@ -16,7 +16,7 @@ root() {
 
 tls_setup() {
     # They are in tools/packages: one that is missing is a fault, not a reason to leave this out.
-    for tool in openssl nghttpd nghttp curl jq; do
+    for tool in openssl nghttpd nghttp node curl jq; do
         command -v "$tool" >/dev/null || {
             echo "$tool is not installed" >&2
             return 1

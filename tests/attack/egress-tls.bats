@@ -37,13 +37,20 @@ unset SSL_CERT_FILE
         SSL_CERT_FILE=$CA https_proxy=$PROXY python3 -c "
 import urllib.request
 print(urllib.request.urlopen(\"https://api.test/python\").read().decode().split(chr(13))[0])"
+        node -e "
+const s = require(\"net\").connect(3128, \"127.0.0.1\", () => s.write(\"CONNECT api.test:443 HTTP/1.1\\r\\nHost: api.test:443\\r\\n\\r\\n\"));
+s.once(\"data\", () => {
+    const t = require(\"tls\").connect({servername: \"api.test\", socket: s, ca: require(\"fs\").readFileSync(process.env.CA)});
+    t.write(\"GET /node HTTP/1.1\\r\\nHost: api.test\\r\\nConnection: close\\r\\n\\r\\n\");
+    t.pipe(process.stdout);
+});"
         printf "GET /openssl HTTP/1.1\r\nHost: api.test\r\nConnection: close\r\n\r\n" |
             openssl s_client -quiet -verify_return_error -CAfile $CA -proxy 127.0.0.1:3128 -connect api.test:443 -servername api.test 2>/dev/null | grep ^GET
         nghttp -v https://$B/hello -H ":authority: second.test" 2>/dev/null | grep -c "hello over h2\|x-end: yes"'
     echo "$output"
     [ "$status" -eq 0 ]
     for line in "GET /connect HTTP/1.1" "GET /socks HTTP/1.1" "GET /caught HTTP/1.1" "GET /no-alpn HTTP/1.1" \
-        "h2 2 200 3000000" "hello over h2" "GET /python HTTP/1.1" "GET /openssl HTTP/1.1"; do
+        "h2 2 200 3000000" "hello over h2" "GET /python HTTP/1.1" "GET /node HTTP/1.1" "GET /openssl HTTP/1.1"; do
         [[ "$output" == *"$line"* ]]
     done
     [[ "$output" == *$'\n1.1'* ]]
