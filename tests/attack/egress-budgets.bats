@@ -185,7 +185,7 @@ E'
     ! grep -q "$SECRET" "$DIR/log" "$DIR/nghttpd.log"
 }
 
-@test "a name that only the server can read is no name: such a tunnel is for an address alone" {
+@test "F11: a hello without a name, or with one that only the server can read, is for an address alone" {
     run in_world "$(allow 'api.test:7000,protocol="tcp"' '45.33.32.11:7000,protocol="tcp"')" '
         python3 - <<E
 import os
@@ -198,7 +198,8 @@ def hello(name, ech):
     if ech: e += extension(0xfe0d, b"\0\0\1\0\1\7" + vector(2, b"k" * 32) + vector(2, b"p" * 64))
     body = b"\3\3" + b"r" * 32 + b"\0" + vector(2, b"\x13\x01") + b"\1\0" + vector(2, e)
     return b"\x16\3\1" + vector(2, b"\1" + vector(3, body))
-for host, name, ech in (("api.test", "api.test", False), ("api.test", "api.test", True), ("api.test", None, True), ("45.33.32.11", None, True)):
+for host, name, ech in (("api.test", "api.test", False), ("api.test", "api.test", True), ("api.test", None, True), ("45.33.32.11", None, True),
+                        ("api.test", None, False), ("45.33.32.11", None, False)):
     c, said = connect(host + ":7000")
     try:
         c.sendall(hello(name, ech)); print(said, host, name, ech, c.recv(5).hex())
@@ -209,5 +210,7 @@ E'
     [ "${lines[1]}" = "200 api.test api.test True ConnectionResetError" ]
     [ "${lines[2]}" = "200 api.test None True ConnectionResetError" ]
     [[ "${lines[3]}" == "200 45.33.32.11 None True 160301"* ]]
-    [ "$(counted '[(r["reason"], r["count"]) for r in c["refusals"]]')" = "[('EGRESS_SNI_MISMATCH', 2)]" ]
+    [ "${lines[4]}" = "200 api.test None False ConnectionResetError" ]
+    [[ "${lines[5]}" == "200 45.33.32.11 None False 160301"* ]]
+    [ "$(counted '[(r["reason"], r["count"]) for r in c["refusals"]]')" = "[('EGRESS_SNI_MISMATCH', 3)]" ]
 }

@@ -93,26 +93,47 @@ bool tunnel_has_room(const struct conn *conn, const struct side *side)
 
 /* ---- the first bytes ---- */
 
-/* 1: they may go on, 0: more are needed, -1: refused. */
-static int look(struct conn *conn)
+/* The rule meant an address, whatever names lead to it. */
+static bool is_for_address(const struct conn *conn)
+{
+    struct net_host host;
+
+    net_host_read(str_of(conn->host), &host);
+    return host.kind == NET_HOST_ADDRESS || conn->way.flags & NET_FLAG_ANY_PRIVATE;
+}
+
+/* Why a hello goes nowhere; NULL: it may. A name that only the server can read is none, and the one
+ * outside it says nothing. Without any name a server of many takes the one that is said inside. */
+static const char *fault_of(const struct conn *conn, const struct tls_hello *hello)
+{
+    if (!hello->encrypted_hello && hello->name[0])
+        return strcmp(hello->name, conn->host) == 0
+                   ? NULL
+                   : "the name in the TLS hello (SNI) is not the host that was asked for";
+    if (is_for_address(conn))
+        return NULL;
+    return hello->encrypted_hello
+               ? "the name in the TLS hello is encrypted (ECH), so nobody can see whether it is "
+                 "the host that was asked for; switch that off in the client"
+               : "the TLS hello has no name (SNI) in it; let the client send the host's, or give "
+                 "the endpoint allowed_ips";
+}
+
+/* 1: they may go on, 0: more are needed, -1: refused, and *fault says why. */
+static int look(struct conn *conn, const char **fault)
 {
     struct str in = bytes_str(&conn->client.in);
     struct tls_hello hello;
-    struct net_host host;
     int got;
 
     if (conn->secure || first_kind_of(in) != FIRST_TLS)
         return in.n == 0 || (first_kind_of(in) == FIRST_MORE && in.p[0] == 22) ? 0 : 1;
+    *fault = "what begins like a TLS hello is none";
     got = tls_hello_read(in, &hello);
     if (got <= 0)
         return got;
-    /* A name that only the server can read is none, and the one outside it says nothing: then the
-     * rule must have meant the address. Without any name the server has been told of no other. */
-    if (hello.encrypted_hello) {
-        net_host_read(str_of(conn->host), &host);
-        return host.kind == NET_HOST_ADDRESS || conn->way.flags & NET_FLAG_ANY_PRIVATE ? 1 : -1;
-    }
-    return hello.name[0] && strcmp(hello.name, conn->host) != 0 ? -1 : 1;
+    *fault = fault_of(conn, &hello);
+    return *fault ? -1 : 1;
 }
 
 /* ---- moving ---- */
@@ -239,12 +260,11 @@ enum step step_tunnel(struct conn *conn)
     bool moved = false;
 
     if (!tunnel->looked && conn->client.in.n) {
-        int looked = look(conn);
+        const char *fault = NULL;
+        int looked = look(conn, &fault);
 
         if (looked < 0)
-            return conn_fail(conn, 403, "EGRESS_SNI_MISMATCH",
-                             "the name in the TLS hello is not the host that was asked for, or "
-                             "is encrypted");
+            return conn_fail(conn, 403, "EGRESS_SNI_MISMATCH", fault);
         tunnel->looked = looked > 0;
     }
     if (!move_paid(conn, tunnel->looked || conn->client.ended, &moved, &verdict))
