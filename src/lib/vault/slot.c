@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#define VAULT_SLOT_FORMS "header:NAME, query:KEY, body:/POINTER, basic:user or basic:password"
+
 static const struct {
     enum vault_slot_kind kind;
     const char *prefix;
@@ -105,6 +107,16 @@ static int read_name(enum vault_slot_kind kind, struct str name, struct vault_sl
     return 0;
 }
 
+/* Asked for by people who know them from elsewhere. */
+static const char *why_never(struct str text)
+{
+    if (str_starts(text, "path"))
+        return "no secret can go into a path: paths are judged, logged and kept by servers";
+    if (str_starts(text, "cookie"))
+        return "no secret can go into a cookie: servers set them and clients keep them";
+    return NULL;
+}
+
 int vault_slot_parse(struct str text, struct vault_slot *out, struct err *err)
 {
     for (size_t i = 0; i < COUNT(kinds); i++) {
@@ -119,8 +131,8 @@ int vault_slot_parse(struct str text, struct vault_slot *out, struct err *err)
         *out = slot;
         return 0;
     }
-    return err_set(err, ERR_INVALID,
-                   "a slot is header:NAME, query:KEY, body:/POINTER, basic:user or basic:password");
+    return err_set(err, ERR_INVALID, "%s%sa slot is " VAULT_SLOT_FORMS,
+                   why_never(text) ? why_never(text) : "", why_never(text) ? "; " : "");
 }
 
 void vault_slot_text(const struct vault_slot *slot, char out[VAULT_SLOT_TEXT_BYTES])

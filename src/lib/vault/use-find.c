@@ -4,11 +4,12 @@
 
 #include "lib/vault/use-parts.h"
 
-/* Headers that carry a credential by themselves, whatever slot ours goes into. */
+/* Headers that carry a credential by themselves, whatever slot ours goes into. A cookie may be a
+ * session, and nobody can tell from outside. */
 static const char *const credential_headers[] = {
     "authorization", "x-api-key",      "api-key",       "x-goog-api-key",
     "x-auth-token",  "x-access-token", "private-token", "x-amz-security-token",
-    "x-vault-token",
+    "x-vault-token", "cookie",
 };
 
 enum vault_fault uses_add(struct vault_uses *uses, const struct vault_use *use)

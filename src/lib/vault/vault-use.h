@@ -14,7 +14,7 @@
  * request is refused. vault_fill() writes values into exactly those slots. A scrub takes a value
  * out of what comes back. All of it works on memory and knows no socket and no file.
  *
- * Order for whoever forwards requests (THREATS H02, H03, H04, H07):
+ * Order for whoever forwards requests (H02, H03, H04, H07):
  *
  *     vault_find       before anything is sent; no uses: vault_find_own() with the bound slots
  *     …                the rule allows, the address is checked
@@ -35,11 +35,15 @@
 /* Why a request with placeholders goes nowhere:
  *    id                 reason code */
 #define VAULT_FAULTS(X)                                                                            \
-    X(MISPLACED, "VAULT_PLACEHOLDER_MISPLACED", "a placeholder stands where no secret can go")     \
+    X(MISPLACED, "VAULT_PLACEHOLDER_MISPLACED",                                                    \
+      "a placeholder stands where no secret can go; it belongs into a header, a field of the "     \
+      "query or the body, or Basic's user or password, and is all of it; never into a path or "    \
+      "a cookie")                                                                                  \
     X(MALFORMED, "VAULT_PLACEHOLDER_MALFORMED", "something begins like a placeholder and is none") \
     X(TOO_MANY, "VAULT_TOO_MANY", "more placeholders than one request may have")                   \
     X(SECOND, "VAULT_SECOND_CREDENTIAL",                                                           \
-      "a credential of the sandbox's own stands beside or instead of the vault's")                 \
+      "a credential of the sandbox's own (a header, a cookie) stands beside or instead of the "    \
+      "vault's")                                                                                   \
     X(BODY, "VAULT_BODY_UNREADABLE",                                                               \
       "a placeholder in a body that is too large, encoded, or neither JSON nor a form")            \
     X(UNFIT, "VAULT_VALUE_UNFIT", "the secret has bytes that cannot stand in its slot")            \

@@ -133,6 +133,11 @@ TEST(placeholders_elsewhere_are_refused)
         {{.name = "X-Key", .value = "${vault:K}", .name2 = "x-key", .value2 = "${vault:K}"}, "VAULT_SECOND_CREDENTIAL"},
         {{.target = "/a?k=${vault:K}", .name = "Authorization", .value = "Bearer own"}, "VAULT_SECOND_CREDENTIAL"},
         {{.target = "/a?k=${vault:K}", .name = "X-API-Key", .value = "own"}, "VAULT_SECOND_CREDENTIAL"},
+        {{.target = "/a?k=${vault:K}", .name = "Cookie", .value = "session=own"}, "VAULT_SECOND_CREDENTIAL"},
+        {{.name = "cookie", .value = "a=b", .name2 = "Authorization", .value2 = "Bearer ${vault:K}"}, "VAULT_SECOND_CREDENTIAL"},
+        {{.name = "Cookie", .value = "${vault:K}"}, "VAULT_PLACEHOLDER_MISPLACED"},
+        {{.name = "Cookie", .value = "session=${vault:K}"}, "VAULT_PLACEHOLDER_MISPLACED"},
+        {{.name = "Cookie", .value = "session=openshell:resolve:env:K"}, "VAULT_PLACEHOLDER_MISPLACED"},
         {{.target = "/?a=${vault:K}&b=${vault:K}&c=${vault:K}&d=${vault:K}&e=${vault:K}"}, "VAULT_TOO_MANY"},
         {{.body = "text ${vault:K}"}, "VAULT_BODY_UNREADABLE"},
         {{.name = "content-type", .value = "text/plain", .body = "%24%7bvault:K}"}, "VAULT_BODY_UNREADABLE"},
@@ -254,7 +259,10 @@ TEST(slots_are_read_strictly)
     } cases[] = {
   /* clang-format off */
         {"", "a slot is header:NAME, query:KEY, body:/POINTER, basic:user or basic:password"},
-        {"cookie:x", "a slot is header:NAME, query:KEY, body:/POINTER, basic:user or basic:password"},
+        {"path:/token", "no secret can go into a path: paths are judged, logged and kept by servers; a slot is header:NAME, query:KEY, body:/POINTER, basic:user or basic:password"},
+        {"header:cookie", "no secret can go into the header cookie"},
+        {"other:x", "a slot is header:NAME, query:KEY, body:/POINTER, basic:user or basic:password"},
+        {"cookie:x", "no secret can go into a cookie: servers set them and clients keep them; a slot is header:NAME, query:KEY, body:/POINTER, basic:user or basic:password"},
         {"basic:users", "a slot is header:NAME, query:KEY, body:/POINTER, basic:user or basic:password"},
         {"header:", "the name of a slot has 1 to 255 printable characters"},
         {"header:a b", "\"a b\" is not the name of a header"},
