@@ -137,6 +137,11 @@ uses() {
         ask base64 -H "X-Data: $B" https://api.test/; code base64
         ask body -H "Content-Type: text/plain" -d "say $P" https://api.test/; code body
         ask own -H "Authorization: Bearer something-of-its-own" https://api.test/; code own
+        ask beside -H "Authorization: Bearer $P" -H "Cookie: session=something-of-its-own" https://api.test/; code beside
+        ask cookie -H "Cookie: session=$P" https://api.test/; code cookie
+        ask cookies -H "Cookie: $P" https://api.test/; code cookies
+        ask tail "https://api.test/bot%24%7Bvault:KEY%7D/send"; code tail
+        ask openshell -H "Cookie: t=openshell:resolve:env:KEY" https://api.test/; code openshell
         python3 - "$P" <<E
 import socket, ssl, sys
 p = sys.argv[1].encode()
@@ -149,10 +154,12 @@ print("split", t.recv(4000).decode().split("\r\n")[0])
 E'
     echo "$output"
     for want in "path 403 VAULT_PLACEHOLDER_MISPLACED" "middle 403 VAULT_" "twice 403 VAULT_NOT_BOUND" "base64 403 VAULT_PLACEHOLDER_MISPLACED" \
-        "body 403 VAULT_" "own 403 VAULT_SECOND_CREDENTIAL"; do
+        "body 403 VAULT_" "own 403 VAULT_SECOND_CREDENTIAL" "beside 403 VAULT_SECOND_CREDENTIAL" "cookie 403 VAULT_PLACEHOLDER_MISPLACED" \
+        "cookies 403 VAULT_PLACEHOLDER_MISPLACED" "tail 403 VAULT_PLACEHOLDER_MISPLACED" "openshell 403 VAULT_PLACEHOLDER_MISPLACED"; do
         [[ "$(printf '%s' "$output" | paste -sd' ')" == *"$want"* ]]
     done
     [[ "$output" == *"split HTTP/1.1 403"* ]]
+    [[ "$(jq -r .message "$DIR/answers/cookie")" == *"never into a path or a cookie"* ]]
     ! grep -q "something-of-its-own" "$DIR/seen"
     [ "$(seen)" -eq 0 ]
     [ "$(uses)" -eq 0 ]
@@ -184,6 +191,29 @@ E'
         ask body -H "Content-Type: application/octet-stream" -d "x\${vault:KEY}" https://api.test/; code body'
     echo "$output"
     [ "$output" = $'plain 200\nheader 403\nVAULT_NONE\nbody 403\nVAULT_NONE' ]
+}
+
+@test "a vault with a passphrase gives sandboxes nothing, and one that cannot be opened neither; both say so" {
+    bound KEY --host api.test --slot header:authorization
+    printf 'correct horse battery staple' >"$DIR/words"
+    "$BRIG" vault rekey --master passphrase --new-passphrase-file "$DIR/words" >/dev/null
+    ask='ask header -H "Authorization: Bearer \${vault:KEY}" https://api.test/; code header; jq -r .message "$DIR/answers/header"
+        ask plain https://api.test/'
+    run in_vault_world "$(allow "api.test:443,$REST")" "$ask"
+    echo "$output"
+    [[ "$output" == $'header 403\nVAULT_LOCKED\nthe vault needs a passphrase'*$'\nplain 200' ]]
+    [ "$(counted 'c["secrets"]')" -eq 0 ]
+    # Control: with its key in a file again it opens; and without that file it does not.
+    "$BRIG" vault rekey --master file --passphrase-file "$DIR/words" >/dev/null
+    rm "$DIR/log" # the servers of the last world wrote "ready" to it
+    run in_vault_world "$(allow "api.test:443,$REST")" "$ask"
+    echo "$output"
+    [[ "$output" == $'header 200\n'* ]]
+    rm "$DIR"/state/vault/*.key "$DIR/log"
+    run in_vault_world "$(allow "api.test:443,$REST")" "$ask"
+    echo "$output"
+    [[ "$output" == $'header 503\nVAULT_UNAVAILABLE\nthe vault cannot be opened'*$'\nplain 200' ]]
+    clean
 }
 
 @test "a keeper that is gone gives nothing, and what asks is refused" {

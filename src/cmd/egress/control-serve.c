@@ -148,6 +148,14 @@ static int do_vault(struct order *order, struct err *err)
     return 0;
 }
 
+static int do_no_vault(struct order *order, struct err *err)
+{
+    if (order->request.last > EGRESS_VAULT_BROKEN)
+        return err_set(err, ERR_INVALID, "no reason why there is no vault");
+    order->hub->secrets.absence = (enum egress_absence)order->request.last;
+    return 0;
+}
+
 static bool is_text(const char *text, size_t size)
 {
     return memchr(text, '\0', size) != NULL;
@@ -183,6 +191,7 @@ static const struct {
     [EGRESS_EVENTS] = {0, false, false, do_events  },
     [EGRESS_VAULT] = {1, false, false, do_vault   },
     [EGRESS_WHO] = {0, true,  false, do_who     },
+    [EGRESS_NO_VAULT] = {0, false, false, do_no_vault},
 };
 
 /* ---- messages ---- */

@@ -153,6 +153,7 @@ int secrets_take(struct secrets *secrets, struct loop *loop, int fd, struct err 
         return -1;
     }
     secrets->was_open = true;
+    secrets->absence = EGRESS_VAULT_MISSING;
     return 0;
 }
 

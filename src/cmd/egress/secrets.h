@@ -6,15 +6,17 @@
 
 #include "cmd/egress/ceilings.h"
 #include "cmd/egress/loop.h"
+#include "lib/egress/control-wire.h"
 #include "lib/vault/vault-ask.h"
 
 struct ask;
 
 struct secrets {
     struct loop *loop;
-    struct watch keeper; /* fd -1: there is none */
-    bool was_open;       /* there has been one */
-    struct ask *first;   /* in the order they were asked */
+    struct watch keeper;         /* fd -1: there is none */
+    bool was_open;               /* there has been one */
+    enum egress_absence absence; /* else: why, as the last controller found it */
+    struct ask *first;           /* in the order they were asked */
     struct ask **last;
     size_t ask_n;
     size_t sent_n; /* on their way */

@@ -51,14 +51,20 @@ struct wanted_no wanted_fault(enum vault_fault fault)
 
 struct wanted_no wanted_nothing(const struct secrets *secrets)
 {
+    if (secrets->absence == EGRESS_VAULT_LOCKED)
+        return (struct wanted_no){
+            403, "VAULT_LOCKED",
+            "the vault needs a passphrase, and nobody types one for a sandbox: `brig vault rekey "
+            "--master file` or `--master keyring` opens it to them"};
+    if (secrets->absence == EGRESS_VAULT_BROKEN)
+        return (struct wanted_no){503, "VAULT_UNAVAILABLE",
+                                  "the vault cannot be opened; `brig vault list` says why"};
     if (secrets->was_open)
         return (struct wanted_no){503, "VAULT_UNAVAILABLE",
                                   "the keeper of the vault has ended; the next sandbox or command "
                                   "brings another one"};
-    return (struct wanted_no){
-        403, "VAULT_NONE",
-        "a placeholder, and no vault that could be opened: `brig vault set` makes one; one with a "
-        "passphrase cannot be used by sandboxes"};
+    return (struct wanted_no){403, "VAULT_NONE",
+                              "a placeholder, and there is no vault: `brig vault set` makes one"};
 }
 
 /* ---- asking ---- */

@@ -11,7 +11,7 @@
 #include "lib/base/limits.h"
 #include "lib/vault/vault-ask.h"
 
-int egress_vault_start(const char *state_dir)
+int egress_vault_start(const char *state_dir, enum egress_absence *why)
 {
     char path[PATH_BYTES_MAX];
     struct err err;
@@ -19,7 +19,12 @@ int egress_vault_start(const char *state_dir)
 
     /* Opening makes one, and who never had a secret needs none. */
     if (snprintf(path, sizeof path, "%s/" VAULT_FOLDER "/secrets", state_dir) >= (int)sizeof path ||
-        access(path, R_OK) < 0)
+        access(path, F_OK) < 0) {
+        *why = EGRESS_VAULT_MISSING;
         return -1;
-    return vault_keeper_start(state_dir, (struct str){"", 0}, &fd, NULL, &err) < 0 ? -1 : fd;
+    }
+    if (vault_keeper_start(state_dir, (struct str){"", 0}, &fd, NULL, &err) == 0)
+        return fd;
+    *why = err.code == ERR_FORBIDDEN ? EGRESS_VAULT_LOCKED : EGRESS_VAULT_BROKEN;
+    return -1;
 }

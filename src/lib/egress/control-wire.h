@@ -17,6 +17,7 @@
  *     vault     an end of a pair, with `keeper vault` at the    nothing; one it has is kept
  *               other (one descriptor)
  *     who       id, tenant, subject, pack                       nothing
+ *     no-vault  why there is none (enum egress_absence)         nothing
  *
  * Rules and documents are sealed memory files: canonical JSON of the network sections of a policy
  * one way, JSON the other. Every answer says whether there is a vault. A request that cannot be
@@ -57,6 +58,14 @@ enum egress_verb {
     EGRESS_EVENTS,
     EGRESS_VAULT,
     EGRESS_WHO,
+    EGRESS_NO_VAULT,
+};
+
+/* Why no keeper of secrets comes along. */
+enum egress_absence {
+    EGRESS_VAULT_MISSING, /* there is no vault */
+    EGRESS_VAULT_LOCKED,  /* it wants a passphrase, which nobody is there to type */
+    EGRESS_VAULT_BROKEN,  /* it cannot be opened */
 };
 
 /* Whose sandbox it is, as bindings of secrets name it (lib/vault/vault.h). */
@@ -71,7 +80,7 @@ struct egress_request {
     uint16_t version;
     uint16_t verb;
     uint32_t serial; /* comes back with the answer */
-    uint32_t last;   /* counters: 1 forgets the window */
+    uint32_t last;   /* counters: 1 forgets the window; no-vault: why */
     uint64_t after;  /* events */
     char id[EGRESS_NAME_BYTES];
     char mark[EGRESS_NAME_BYTES];

@@ -154,17 +154,20 @@ static int ask(struct egress *egress, struct talk *talk, struct err *err)
  * two who bring it at once one keeper stays, and the other's pair is closed. */
 static void bring_vault(struct egress *egress, const struct egress_answer *answer)
 {
+    struct talk talk = {.request.verb = EGRESS_VAULT, .fd_n = 1};
+    enum egress_absence why = EGRESS_VAULT_MISSING;
     AUTO_FD int fd = -1;
     struct err ignored; /* without one, what asks for a secret is refused and told */
 
     if (answer->has_vault)
         return;
-    fd = egress_vault_start(egress->state_dir);
-    if (fd >= 0) {
-        struct talk talk = {.request.verb = EGRESS_VAULT, .fds = {fd}, .fd_n = 1};
-
-        (void)ask(egress, &talk, &ignored);
-    }
+    fd = egress_vault_start(egress->state_dir, &why);
+    talk.fds[0] = fd;
+    if (fd < 0)
+        talk = (struct talk){
+            .request = {.verb = EGRESS_NO_VAULT, .last = why}
+        };
+    (void)ask(egress, &talk, &ignored);
 }
 
 /* ---- what is asked ---- */
