@@ -108,6 +108,82 @@ uses() {
     grep -q VAULT_SECRET_REFLECTED "$DIR"/state/egress/*
 }
 
+# Every signature that a server saw, recomputed by somebody else's arithmetic.
+check_signatures() { # COUNT
+    python3 - "$CANARY" "$DIR/seen" "$1" <<'P'
+import hashlib, hmac, re, sys, urllib.parse
+secret, text, wanted = sys.argv[1], open(sys.argv[2], "rb").read().decode("latin-1"), int(sys.argv[3])
+q = lambda s: urllib.parse.quote(s, safe="-_.~")
+mac = lambda k, m: hmac.new(k, m.encode(), hashlib.sha256).digest()
+sha = lambda s: hashlib.sha256(s.encode("latin-1")).hexdigest()
+count = 0
+for method, target, rest in re.findall(r"(GET|POST|PUT) (\S+) HTTP/1.1\r\n(.*?\r\n\r\n(?:body [a-z]+)?)", text, re.S):
+    head, body = rest.split("\r\n\r\n", 1)
+    headers = {k.lower(): v.strip() for k, v in (line.split(":", 1) for line in head.split("\r\n"))}
+    m = re.fullmatch(r"AWS4-HMAC-SHA256 Credential=AKIDEXAMPLE/(\d{8})/([^/]+)/([^/]+)/aws4_request, SignedHeaders=(\S+), Signature=([0-9a-f]{64})",
+                     headers.get("authorization", ""))
+    if not m:
+        continue
+    day, region, service, names, said = m.groups()
+    path, _, query = target.partition("?")
+    pairs = sorted((q(k), q(v)) for k, v in urllib.parse.parse_qsl(query, keep_blank_values=True))
+    canonical = "\n".join([method, path if service == "s3" else urllib.parse.quote(path, safe="/-_.~"),
+                           "&".join("%s=%s" % p for p in pairs),
+                           "".join("%s:%s\n" % (n, " ".join(headers[n].split())) for n in names.split(";")),
+                           names, headers.get("x-amz-content-sha256") or sha(body)])
+    key = ("AWS4" + secret).encode()
+    for word in (day, region, service, "aws4_request"):
+        key = mac(key, word)
+    scope = "/".join((day, region, service, "aws4_request"))
+    right = mac(key, "\n".join(["AWS4-HMAC-SHA256", headers["x-amz-date"], scope, sha(canonical)])).hex()
+    assert right == said, "%s %s: %s\n%s" % (method, target, said, canonical)
+    count += 1
+assert count == wanted, "%d signatures" % count
+P
+}
+
+@test "a request signed with a placeholder is signed anew, with a key the sandbox never sees" {
+    printf 'AKIDEXAMPLE:%s' "$CANARY" | "$BRIG" vault set AWS >/dev/null
+    "$BRIG" vault bind AWS --host api.test --slot sigv4:s3/us-east-1 >/dev/null
+    "$BRIG" vault bind AWS --host api.test --slot sigv4:bedrock/us-east-1 --path '/model/**' >/dev/null
+    run in_vault_world "$(allow "api.test:443,$REST")" '
+        sign() { local name=$1 service=$2; shift 2; ask $name --aws-sigv4 "aws:amz:us-east-1:$service" --user "x-OPENSHELL-RESOLVE-ENV-AWS:none" "$@"; }
+        sign get s3 "https://api.test/bucket/a%20b?list-type=2&prefix=x%2Fy&a"
+        sign put s3 -X PUT -H "Content-Type: text/plain" -d "body put" https://api.test/bucket/c
+        sign post bedrock -H "Content-Type: application/json" -d "body post" "https://api.test/model/a%3A1/invoke"
+        sign service sqs https://api.test/bucket/d; code service
+        sign path bedrock https://api.test/other; code path
+        ask own -H "Authorization: AWS4-HMAC-SHA256 Credential=AKIAMINE/20260101/us-east-1/s3/aws4_request, SignedHeaders=host, Signature=00" https://api.test/bucket/e; code own'
+    echo "$output"
+    for name in get put post; do [[ "$output" == *"$name 200"* ]]; done
+    [[ "$output" == *$'service 403\nVAULT_NOT_BOUND'* ]]
+    [[ "$output" == *$'path 403\nVAULT_NOT_BOUND'* ]]
+    [[ "$output" == *$'own 403\nVAULT_SECOND_CREDENTIAL'* ]]
+    cat "$DIR/seen"
+    check_signatures 3
+    run ! grep -q "OPENSHELL-RESOLVE\|bucket/d\|/other\|bucket/e" "$DIR/seen"
+    clean
+    [ "$(seen)" -eq 0 ]
+    [ "$(uses)" -eq 3 ]
+}
+
+@test "credential_signing: what is not signed so is refused" {
+    printf 'AKIDEXAMPLE:%s' "$CANARY" | "$BRIG" vault set AWS >/dev/null
+    "$BRIG" vault bind AWS --host api.test --slot sigv4:s3/us-east-1 >/dev/null
+    "$BRIG" vault bind AWS --host api.test --slot sigv4:s3/eu-west-1 >/dev/null
+    run in_vault_world "$(allow "api.test:443,$REST,credential_signing=\"sigv4:body\",signing_service=\"s3\",signing_region=\"us-east-1\"")" '
+        sign() { local name=$1 region=$2; shift 2; ask $name --aws-sigv4 "aws:amz:$region:s3" --user "x-OPENSHELL-RESOLVE-ENV-AWS:none" "$@"; }
+        sign signed us-east-1 https://api.test/bucket/a
+        sign region eu-west-1 https://api.test/bucket/b; code region
+        sign unsigned us-east-1 -H "X-Amz-Content-Sha256: UNSIGNED-PAYLOAD" https://api.test/bucket/c; code unsigned
+        ask nothing https://api.test/bucket/d; code nothing'
+    echo "$output"
+    [[ "$output" == *"signed 200"* ]]
+    for name in region unsigned nothing; do [[ "$output" == *"$name 403"$'\n'VAULT_SIGNING_REQUIRED* ]]; done
+    check_signatures 1
+    run ! grep -q "bucket/[bcd]" "$DIR/seen"
+}
+
 @test "another host, port, method, path or slot is refused, and the server hears nothing" {
     bound KEY --host api.test --slot header:authorization --method GET --path '/v1/**'
     run in_vault_world "$(allow "api.test:443,$REST" "api.test:9447,$REST" "www.test:443,$REST")" '

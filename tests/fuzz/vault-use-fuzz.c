@@ -38,11 +38,17 @@ static void check_scrubbed(struct str text, size_t cut)
 
 static void fill(const struct vault_request *request, const struct vault_uses *uses)
 {
-    const struct str values[VAULT_USES_MAX] = {value, value, value, value};
-    size_t size = vault_fill_bytes(request, uses, values);
-    AUTO_FREE void *memory = malloc(size);
+    static const struct str key = STR_LIT("AKIDEXAMPLE:wJalrXUtnFEMI/K7MDENG:token-of-a-session");
+    struct str values[VAULT_USES_MAX] = {value, value, value, value};
+    AUTO_FREE void *memory = NULL;
     struct vault_filled filled;
+    size_t size;
 
+    for (size_t i = 0; i < uses->n; i++)
+        if (uses->v[i].slot.kind == VAULT_SIGV4)
+            values[i] = key;
+    size = vault_fill_bytes(request, uses, values);
+    memory = malloc(size);
     if (!memory || vault_fill(request, uses, values, memory, size, &filled) != VAULT_NO_FAULT)
         return;
     if (filled.used > size || filled.header_count < request->header_count)

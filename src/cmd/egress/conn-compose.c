@@ -5,6 +5,7 @@
 
 #include "cmd/egress/wanted.h"
 
+#include <stdio.h>
 #include <string.h>
 
 static bool is_usual_port(const struct conn *conn)
@@ -12,15 +13,22 @@ static bool is_usual_port(const struct conn *conn)
     return conn->port == (conn->secure ? 443 : 80);
 }
 
-static int write_host(const struct conn *conn, struct buf *out, struct err *err)
+void conn_authority(const struct conn *conn, char out[AUTHORITY_BYTES])
 {
     bool is_v6 = strchr(conn->host, ':') != NULL;
+    int n =
+        snprintf(out, AUTHORITY_BYTES, "%s%s%s", is_v6 ? "[" : "", conn->host, is_v6 ? "]" : "");
 
-    if (buf_addf(out, err, "Host: %s%s%s", is_v6 ? "[" : "", conn->host, is_v6 ? "]" : "") < 0)
-        return -1;
-    if (is_usual_port(conn))
-        return buf_add_text(out, "\r\n", err);
-    return buf_addf(out, err, ":%u\r\n", conn->port);
+    if (!is_usual_port(conn))
+        (void)snprintf(out + n, AUTHORITY_BYTES - (size_t)n, ":%u", conn->port);
+}
+
+static int write_host(const struct conn *conn, struct buf *out, struct err *err)
+{
+    char authority[AUTHORITY_BYTES];
+
+    conn_authority(conn, authority);
+    return buf_addf(out, err, "Host: %s\r\n", authority);
 }
 
 struct str exchange_body(const struct exchange *exchange)

@@ -14,10 +14,13 @@ static struct wanted_what what_of(const struct asked *asked)
     return (struct wanted_what){asked->request.method, asked->request.path};
 }
 
-static struct vault_request request_of(const struct http_head *head, struct str body)
+static struct vault_request request_of(const struct asked *asked, const struct http_head *head,
+                                       struct str body)
 {
-    struct vault_request request = {
-        .method = head->method_text, .target = head->target, .body = body};
+    struct vault_request request = {.method = head->method_text,
+                                    .target = head->target,
+                                    .body = body,
+                                    .has_more = asked->has_body && !asked->is_held};
 
     request.headers = h2_headers(head, &request.header_count);
     return request;
@@ -78,11 +81,11 @@ static void reveal(struct asked *asked, const struct vault_request *request, str
 static void find(struct asked *asked, const struct http_head *head, struct str body,
                  struct h2_word *out)
 {
-    struct vault_request request = request_of(head, body);
+    struct vault_request request = request_of(asked, head, body);
     struct h2_sent sent = {.headers = request.headers, .header_n = request.header_count};
     struct wanted_no no;
 
-    if (!wanted_find(asked->wanted, asked->conn, &request, &no))
+    if (!wanted_find(asked->wanted, asked->conn, &asked->verdict, &request, &no))
         refuse(asked, &no, out);
     else if (!asked->wanted || asked->wanted->uses.n == 0)
         h2_pass(asked->conn, asked, &sent, out);
@@ -117,12 +120,13 @@ bool h2_secret_held(struct asked *asked, const struct http_head *head, struct st
 static void take_bound(struct asked *asked, const struct http_head *head, struct str body,
                        struct h2_word *out)
 {
+    struct vault_request request = request_of(asked, head, body);
     struct wanted *wanted = asked->wanted;
 
     wanted->bound_n = wanted->ask.slot_n;
     for (size_t i = 0; i < wanted->bound_n; i++)
         wanted->bound[i] = wanted->ask.slots[i];
-    if (asked->has_body && !asked->is_held && wanted_has_body_slot(wanted)) {
+    if (asked->has_body && !asked->is_held && wanted_needs_body(wanted, &request)) {
         out->answer = H2_HOLD;
         out->hold_max = VAULT_BODY_MAX;
         return;
@@ -147,7 +151,7 @@ static void go_on(struct asked *asked, struct h2_word *out)
         return;
     }
     wanted_take_value(wanted);
-    request = request_of(&head, body);
+    request = request_of(asked, &head, body);
     reveal(asked, &request, out);
 }
 

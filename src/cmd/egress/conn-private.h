@@ -240,6 +240,9 @@ struct net_request exchange_request(const struct exchange *exchange);
 bool head_drops(const struct http_head *head, struct str name, const char *const *names, size_t n);
 /* One that asks a server to read another request than the one that is judged. */
 bool head_overrides(struct str name);
+/* The server as Host says it. */
+#define AUTHORITY_BYTES (RESOLVER_NAME_BYTES + 16)
+void conn_authority(const struct conn *conn, char out[AUTHORITY_BYTES]);
 /* Writes the head that goes to the server. */
 int exchange_compose(struct conn *conn, struct err *err) MUST_CHECK;
 

@@ -16,7 +16,8 @@ static struct vault_request request_of(const struct exchange *exchange)
         .target = exchange->target,
         .headers = exchange->headers,
         .header_count = exchange->header_n,
-        .body = exchange->is_held ? buf_str(&exchange->held) : (struct str){"", 0}
+        .body = exchange->is_held ? buf_str(&exchange->held) : (struct str){"", 0},
+        .has_more = !exchange->is_held && exchange->head.framing != HTTP_NO_BODY
     };
 }
 
@@ -38,7 +39,7 @@ static enum step find(struct conn *conn)
     struct vault_request request = request_of(exchange);
     struct wanted_no no;
 
-    if (!wanted_find(exchange->wanted, conn, &request, &no))
+    if (!wanted_find(exchange->wanted, conn, &exchange->verdict, &request, &no))
         return refuse(conn, &no);
     if (exchange->upgrades && exchange->wanted && exchange->wanted->uses.n)
         return conn_fail(conn, 403, "VAULT_PLACEHOLDER_MISPLACED",
@@ -51,8 +52,10 @@ static enum step find(struct conn *conn)
  * held is passed on with a look for placeholders. */
 static bool holds_body(const struct exchange *exchange)
 {
+    struct vault_request request = request_of(exchange);
+
     return !exchange->is_held && exchange->head.framing != HTTP_NO_BODY &&
-           wanted_has_body_slot(exchange->wanted) &&
+           wanted_needs_body(exchange->wanted, &request) &&
            !(exchange->head.framing == HTTP_LENGTH && exchange->head.length > VAULT_BODY_MAX);
 }
 

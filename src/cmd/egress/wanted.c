@@ -108,10 +108,11 @@ void wanted_take_value(struct wanted *wanted)
     wanted->values[wanted->value_n++] = TAKE(wanted->ask.value);
 }
 
-bool wanted_has_body_slot(const struct wanted *wanted)
+bool wanted_needs_body(const struct wanted *wanted, const struct vault_request *request)
 {
     for (size_t i = 0; i < wanted->bound_n; i++)
-        if (wanted->bound[i].kind == VAULT_BODY)
+        if (wanted->bound[i].kind == VAULT_BODY || (wanted->bound[i].kind == VAULT_SIGV4 &&
+                                                    vault_payload(request) == VAULT_PAYLOAD_UNSAID))
             return true;
     return false;
 }
@@ -135,9 +136,32 @@ static bool are_bound(const struct wanted *wanted)
     return true;
 }
 
-bool wanted_find(struct wanted *wanted, const struct conn *conn,
+/* What credential_signing asks for. */
+static bool is_signed(const struct net_verdict *verdict, const struct vault_request *request,
+                      const struct vault_uses *uses)
+{
+    enum vault_payload payload = vault_payload(request);
+
+    if (!verdict->signing)
+        return true;
+    if (verdict->signing == NET_SIGNING_BODY
+            ? payload == VAULT_PAYLOAD_UNSIGNED
+            : verdict->signing == NET_SIGNING_NO_BODY && payload != VAULT_PAYLOAD_UNSIGNED)
+        return false;
+    for (size_t i = 0; i < uses->n; i++)
+        if (uses->v[i].slot.kind == VAULT_SIGV4 &&
+            str_starts(str_of(uses->v[i].slot.name), verdict->signing_scope))
+            return true;
+    return false;
+}
+
+bool wanted_find(struct wanted *wanted, const struct conn *conn, const struct net_verdict *verdict,
                  const struct vault_request *request, struct wanted_no *no)
 {
+    static const struct wanted_no not_signed = {
+        403, "VAULT_SIGNING_REQUIRED",
+        "the rule wants requests signed with a key of the vault: sign with its placeholder as the "
+        "id of the key, for the service, region and payload that the rule names"};
     static const struct wanted_no unbound = {
         403, "VAULT_NOT_BOUND",
         "no secret is bound to this host, port, method, path and slot: `brig vault bind`"};
@@ -146,6 +170,10 @@ bool wanted_find(struct wanted *wanted, const struct conn *conn,
 
     if (fault) {
         *no = wanted_fault(fault);
+        return false;
+    }
+    if (!is_signed(verdict, request, &uses)) {
+        *no = not_signed;
         return false;
     }
     if (!wanted) {
@@ -179,10 +207,23 @@ static bool remember(struct conn *conn, struct str value)
     return true;
 }
 
+static bool remember_use(struct conn *conn, const struct vault_use *use, struct str value)
+{
+    struct str parts[VAULT_SECRET_PARTS];
+    size_t n = vault_use_secrets(use, value, parts);
+
+    for (size_t i = 0; i < n; i++)
+        if (!remember(conn, parts[i]))
+            return false;
+    return true;
+}
+
 bool wanted_fill(struct wanted *wanted, struct conn *conn, const struct vault_request *request,
                  struct wanted_no *no)
 {
     struct str values[VAULT_USES_MAX] = {0};
+    char host[AUTHORITY_BYTES];
+    struct vault_request sent;
     enum vault_fault fault;
     bool is_remembered = true;
     struct err err;
@@ -191,14 +232,17 @@ bool wanted_fill(struct wanted *wanted, struct conn *conn, const struct vault_re
 
     for (size_t i = 0; i < wanted->value_n; i++) {
         values[i] = secret_reveal(wanted->values[i]);
-        is_remembered = is_remembered && remember(conn, values[i]);
+        is_remembered = is_remembered && remember_use(conn, &wanted->uses.v[i], values[i]);
     }
     n = vault_fill_bytes(request, &wanted->uses, values);
     if (!is_remembered || secret_blank(n, &wanted->memory, &room, &err) < 0) {
         *no = (struct wanted_no){503, "VAULT_UNAVAILABLE", "no locked memory for a secret is left"};
         return false;
     }
-    fault = vault_fill(request, &wanted->uses, values, room, n, &wanted->filled);
+    conn_authority(conn, host);
+    sent = *request;
+    sent.host = str_of(host);
+    fault = vault_fill(&sent, &wanted->uses, values, room, n, &wanted->filled);
     if (fault) {
         *no = wanted_fault(fault);
         return false;

@@ -45,9 +45,10 @@ struct wanted_what {
 };
 void wanted_ask_bound(struct wanted *wanted, const struct conn *conn,
                       const struct wanted_what *what);
-bool wanted_has_body_slot(const struct wanted *wanted);
+/* A slot may be in the body, or a signature over it. */
+bool wanted_needs_body(const struct wanted *wanted, const struct vault_request *request);
 /* False: *no says why not. */
-bool wanted_find(struct wanted *wanted, const struct conn *conn,
+bool wanted_find(struct wanted *wanted, const struct conn *conn, const struct net_verdict *verdict,
                  const struct vault_request *request, struct wanted_no *no);
 void wanted_ask_value(struct wanted *wanted, const struct conn *conn,
                       const struct wanted_what *what);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #define NAME_MAX_BYTES 256
+#define SIGNING_WORD_MAX 63
 
 struct endpoint {
     const struct json *host;
@@ -254,9 +255,9 @@ static int check_credentials(struct load *load, const struct endpoint *in)
                                             : in->signing_region->key_mark,
                         "a signing service or region needs \"credential_signing\"");
     if ((in->signing_service &&
-         load_text(load, in->signing_service, NAME_MAX_BYTES, "\"signing_service\"") < 0) ||
+         load_text(load, in->signing_service, SIGNING_WORD_MAX, "\"signing_service\"") < 0) ||
         (in->signing_region &&
-         load_text(load, in->signing_region, NAME_MAX_BYTES, "\"signing_region\"") < 0))
+         load_text(load, in->signing_region, SIGNING_WORD_MAX, "\"signing_region\"") < 0))
         return -1;
     if (!in->credential_binding)
         return 0;
@@ -410,8 +411,6 @@ static void note_later_keys(struct load *load, const struct endpoint *in, enum p
 {
     if (protocol == PROTOCOL_SQL)
         load_not_enforceable(load, in->protocol->key_mark, "protocol sql");
-    if (in->credential_signing)
-        load_not_enforceable(load, in->credential_signing->key_mark, "credential_signing");
     if (in->credential_binding)
         load_not_enforceable(load, in->credential_binding->key_mark, "credential_binding");
     if (in->sandbox)

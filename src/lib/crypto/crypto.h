@@ -26,8 +26,9 @@ bool hash_from_text(struct str text, struct hash *out);
 /* hash_of() and hash_text() in one step. */
 void hash_text_of(struct str bytes, char out[HASH_TEXT_BYTES]);
 
-/* HMAC-SHA256 (RFC 2104), with a key as long as a hash. */
+/* HMAC-SHA256 (RFC 2104), with a key as long as a hash, and with any. */
 void hmac_of(const struct hash *key, struct str bytes, struct hash *out);
+void hmac_with(struct str key, struct str bytes, struct hash *out);
 /* In the same time wherever they differ. */
 bool hash_is_same(const struct hash *a, const struct hash *b);
 

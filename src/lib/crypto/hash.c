@@ -75,26 +75,38 @@ void hash_text_of(struct str bytes, char out[HASH_TEXT_BYTES])
 
 #define HMAC_BLOCK_BYTES 64
 
-static void hmac_pass(const struct hash *key, unsigned char pad, const void *bytes, size_t n,
+static void hmac_pass(struct str key, unsigned char pad, const void *bytes, size_t n,
                       struct hash *out)
 {
     unsigned char block[HMAC_BLOCK_BYTES];
     struct hasher hasher;
 
     for (size_t i = 0; i < sizeof block; i++)
-        block[i] = (unsigned char)((i < HASH_BYTES ? key->b[i] : 0) ^ pad);
+        block[i] = (unsigned char)((i < key.n ? (unsigned char)key.p[i] : 0) ^ pad);
     hasher_init(&hasher);
     hasher_add(&hasher, block, sizeof block);
     hasher_add(&hasher, bytes, n);
     hasher_end(&hasher, out);
+    explicit_bzero(block, sizeof block);
+    explicit_bzero(&hasher, sizeof hasher);
+}
+
+void hmac_with(struct str key, struct str bytes, struct hash *out)
+{
+    struct hash inner, short_key;
+
+    if (key.n > HMAC_BLOCK_BYTES) {
+        hash_of(key, &short_key);
+        key = (struct str){(const char *)short_key.b, sizeof short_key.b};
+    }
+    hmac_pass(key, 0x36, bytes.p, bytes.n, &inner);
+    hmac_pass(key, 0x5c, inner.b, sizeof inner.b, out);
+    explicit_bzero(&short_key, sizeof short_key);
 }
 
 void hmac_of(const struct hash *key, struct str bytes, struct hash *out)
 {
-    struct hash inner;
-
-    hmac_pass(key, 0x36, bytes.p, bytes.n, &inner);
-    hmac_pass(key, 0x5c, inner.b, sizeof inner.b, out);
+    hmac_with((struct str){(const char *)key->b, sizeof key->b}, bytes, out);
 }
 
 bool hash_is_same(const struct hash *a, const struct hash *b)

@@ -111,6 +111,8 @@ struct endpoint {
     bool encoded_slash;
     bool ws_rewrite;
     bool body_rewrite;
+    enum net_signing signing;
+    char signing_scope[NET_SCOPE_BYTES];
     bool mcp_profile;
     bool mcp_loose_names;
     bool registered_only; /* persisted_queries: allow_registered */

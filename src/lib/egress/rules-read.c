@@ -246,6 +246,24 @@ static int read_flags(struct reading *in, const struct json *map, struct endpoin
     return 0;
 }
 
+static int read_signing(struct reading *in, const struct json *map, struct endpoint *out)
+{
+    static const char *const words[] = {"", "sigv4", "sigv4:body", "sigv4:no_body", NULL};
+    struct str service, region;
+    unsigned at;
+
+    if (read_word(in, map, "credential_signing", words, &at) < 0 ||
+        read_text(in, map, "signing_service", &service) < 0 ||
+        read_text(in, map, "signing_region", &region) < 0)
+        return -1;
+    out->signing = (enum net_signing)at;
+    if (at && (service.n == 0 || service.n + region.n + 2 > sizeof out->signing_scope))
+        return read_bad(in, json_get(map, "credential_signing"), "has no service of that length");
+    (void)snprintf(out->signing_scope, sizeof out->signing_scope, STR_FMT "/" STR_FMT,
+                   STR_ARG(service), STR_ARG(region));
+    return 0;
+}
+
 static int read_allowance(struct reading *in, const struct json *map, struct endpoint *out)
 {
     static const char *const budget_keys[] = {"requests", "bytes_out", "bytes_in", NULL};
@@ -319,7 +337,8 @@ static int read_endpoint(struct reading *in, const struct json *map, struct endp
         read_modes(in, map, out) < 0 || read_host(in, map, out) < 0 ||
         read_ports(in, map, out) < 0 || read_blocks(in, map, out) < 0 ||
         read_path(in, map, out) < 0 || read_flags(in, map, out) < 0 ||
-        read_allowance(in, map, out) < 0 || read_rules(in, map, out) < 0)
+        read_signing(in, map, out) < 0 || read_allowance(in, map, out) < 0 ||
+        read_rules(in, map, out) < 0)
         return -1;
     if (out->host_kind == HOST_ANY && out->block_n == 0)
         return read_bad(in, map, "has neither host nor allowed_ips");

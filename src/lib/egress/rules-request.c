@@ -211,6 +211,19 @@ static void conclude(const struct sum *sum, struct net_verdict *out)
     }
 }
 
+/* Two that want different signatures are both not content with either. */
+static void add_signing(const struct endpoint *endpoint, struct net_verdict *out)
+{
+    bool differs = out->signing && (out->signing != endpoint->signing ||
+                                    strcmp(out->signing_scope, endpoint->signing_scope) != 0);
+
+    if (!endpoint->signing)
+        return;
+    out->signing = endpoint->signing;
+    (void)snprintf(out->signing_scope, sizeof out->signing_scope, "%s",
+                   differs ? "?" : endpoint->signing_scope);
+}
+
 static void add_flags(const struct found *found, size_t top, struct net_verdict *out)
 {
     for (size_t i = 0; i < top; i++) {
@@ -219,6 +232,7 @@ static void add_flags(const struct found *found, size_t top, struct net_verdict 
         out->flags |= endpoint->body_rewrite ? NET_FLAG_BODY_REWRITE : 0;
         out->flags |= endpoint->ws_rewrite ? NET_FLAG_WS_REWRITE : 0;
         out->flags |= endpoint->protocol == NET_PROTOCOL_WEBSOCKET ? NET_FLAG_WS_MESSAGES : 0;
+        add_signing(endpoint, out);
         if (endpoint->response_max &&
             (!out->response_max || endpoint->response_max < out->response_max))
             out->response_max = endpoint->response_max;

@@ -175,17 +175,28 @@ enum net_flag {
     NET_FLAG_ANY_PRIVATE = 256, /* connect: some candidate has allowed_ips */
 };
 
+/* credential_signing: a request must be signed with a key of the vault, and how. */
+enum net_signing {
+    NET_SIGNING_NONE = 0,
+    NET_SIGNING_ANY,
+    NET_SIGNING_BODY,
+    NET_SIGNING_NO_BODY,
+};
+#define NET_SCOPE_BYTES 130 /* "service/" or "service/region" */
+
 #define NET_VERDICT_TEXT_MAX 480
 
 struct net_verdict {
     enum net_verdict_kind kind;
     enum net_reason reason; /* NONE unless denied (or audited) */
     enum net_protocol protocol;
-    unsigned flags;        /* enum net_flag */
-    const char *entry;     /* key in network_policies of what decided, "" when nothing did */
-    unsigned line;         /* of the rule or endpoint that decided, 0 when not known */
-    unsigned endpoint;     /* number of the endpoint, for net_budget; UINT_MAX: none */
-    size_t body_max;       /* NEED_BODY */
+    unsigned flags;    /* enum net_flag */
+    const char *entry; /* key in network_policies of what decided, "" when nothing did */
+    unsigned line;     /* of the rule or endpoint that decided, 0 when not known */
+    unsigned endpoint; /* number of the endpoint, for net_budget; UINT_MAX: none */
+    size_t body_max;   /* NEED_BODY */
+    enum net_signing signing;
+    char signing_scope[NET_SCOPE_BYTES];
     uint64_t response_max; /* bytes of the answer's body that may come back; 0: any number */
     char text[NET_VERDICT_TEXT_MAX]; /* a sentence: what is not allowed, and what to do */
 };

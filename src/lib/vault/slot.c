@@ -4,7 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#define VAULT_SLOT_FORMS "header:NAME, query:KEY, body:/POINTER, basic:user or basic:password"
+#define VAULT_SLOT_FORMS                                                                           \
+    "header:NAME, query:KEY, body:/POINTER, basic:user, basic:password or sigv4:SERVICE/REGION"
 
 static const struct {
     enum vault_slot_kind kind;
@@ -16,6 +17,7 @@ static const struct {
     {VAULT_BODY,           "body:",          true },
     {VAULT_BASIC_USER,     "basic:user",     false},
     {VAULT_BASIC_PASSWORD, "basic:password", false},
+    {VAULT_SIGV4,          "sigv4:",         true },
 };
 
 /* Those that steer the message, or that a proxy takes off. */
@@ -83,6 +85,23 @@ static bool is_pointer(struct str text)
     return true;
 }
 
+static bool is_label(struct str text)
+{
+    for (size_t i = 0; i < text.n; i++)
+        if (!(text.p[i] >= 'a' && text.p[i] <= 'z') && !(text.p[i] >= '0' && text.p[i] <= '9') &&
+            text.p[i] != '-')
+            return false;
+    return text.n > 0 && text.n <= 64;
+}
+
+/* "service/region", as they stand in a signature's scope. */
+static bool is_scope(struct str text)
+{
+    struct str service = str_cut(&text, '/');
+
+    return is_label(service) && is_label(text);
+}
+
 static bool is_printable(struct str text)
 {
     for (size_t i = 0; i < text.n; i++)
@@ -102,6 +121,10 @@ static int read_name(enum vault_slot_kind kind, struct str name, struct vault_sl
     if (kind == VAULT_BODY && !is_pointer(name))
         return err_set(err, ERR_INVALID,
                        "\"" STR_FMT "\" is not a JSON pointer: write body:/field or body:/a/b",
+                       STR_ARG(name));
+    if (kind == VAULT_SIGV4 && !is_scope(name))
+        return err_set(err, ERR_INVALID,
+                       "\"" STR_FMT "\" is not a service and its region: write sigv4:s3/eu-west-1",
                        STR_ARG(name));
     memcpy(slot->name, name.p, name.n);
     return 0;

@@ -7,94 +7,7 @@
 #include "lib/base/text.h"
 #include "lib/vault/use-parts.h"
 
-/* Written one behind the other into the caller's memory, whose size was computed for the worst. */
-struct pen {
-    char *at;
-    const char *end;
-};
-
-static void put(struct pen *pen, struct str text)
-{
-    assert((size_t)(pen->end - pen->at) >= text.n);
-    if (text.n)
-        memcpy(pen->at, text.p, text.n);
-    pen->at += text.n;
-}
-
-static void put_byte(struct pen *pen, char c)
-{
-    put(pen, (struct str){&c, 1});
-}
-
-static struct str written(const struct pen *pen, char *from)
-{
-    return (struct str){from, (size_t)(pen->at - from)};
-}
-
-/* ---- how a value is written in its slot ---- */
-
-static bool is_unreserved(char c)
-{
-    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '-' ||
-           c == '.' || c == '_' || c == '~';
-}
-
-static void put_percent(struct pen *pen, struct str value)
-{
-    static const char digits[] = "0123456789ABCDEF";
-
-    for (size_t i = 0; i < value.n; i++) {
-        unsigned char c = (unsigned char)value.p[i];
-
-        if (is_unreserved(value.p[i])) {
-            put_byte(pen, value.p[i]);
-        } else {
-            put_byte(pen, '%');
-            put_byte(pen, digits[c >> 4]);
-            put_byte(pen, digits[c & 15]);
-        }
-    }
-}
-
-static void put_json(struct pen *pen, struct str value)
-{
-    char escape[8];
-
-    put_byte(pen, '"');
-    for (size_t i = 0; i < value.n; i++) {
-        unsigned char c = (unsigned char)value.p[i];
-
-        if (c == '"' || c == '\\')
-            put_byte(pen, '\\');
-        if (c >= 0x20) {
-            put_byte(pen, value.p[i]);
-        } else {
-            (void)snprintf(escape, sizeof escape, "\\u%04x", c);
-            put(pen, str_of(escape));
-        }
-    }
-    put_byte(pen, '"');
-}
-
-/* Not base64_encode(): its buffer would leave copies behind as it grows. */
-static void put_base64(struct pen *pen, struct str bytes)
-{
-    static const char letters[] =
-        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-
-    for (size_t i = 0; i < bytes.n; i += 3) {
-        unsigned group = (unsigned)(unsigned char)bytes.p[i] << 16;
-
-        if (i + 1 < bytes.n)
-            group |= (unsigned)(unsigned char)bytes.p[i + 1] << 8;
-        if (i + 2 < bytes.n)
-            group |= (unsigned char)bytes.p[i + 2];
-        put_byte(pen, letters[group >> 18]);
-        put_byte(pen, letters[group >> 12 & 63]);
-        put_byte(pen, (char)(i + 1 < bytes.n ? letters[group >> 6 & 63] : '='));
-        put_byte(pen, (char)(i + 2 < bytes.n ? letters[group & 63] : '='));
-    }
-}
+/* ---- what a value may be ---- */
 
 static bool has_control(struct str value)
 {
@@ -106,6 +19,8 @@ static bool has_control(struct str value)
 
 static bool fits(const struct vault_slot *slot, struct str value)
 {
+    struct sigv4_value key;
+
     if (value.n == 0 || value.n > VAULT_VALUE_MAX)
         return false;
     switch (slot->kind) {
@@ -121,6 +36,8 @@ static bool fits(const struct vault_slot *slot, struct str value)
         return true;
     case VAULT_BODY:
         return str_is_utf8(value);
+    case VAULT_SIGV4:
+        return sigv4_value_read(value, &key);
     }
     return false;
 }
@@ -151,17 +68,17 @@ static struct str fill_fields(const struct job *job, struct str all, enum vault_
 
         if (use->slot.kind != kind)
             continue;
-        put(pen, piece(all, at, use->at));
+        pen_put(pen, piece(all, at, use->at));
         if (is_json)
-            put_json(pen, job->values[i]);
+            pen_json(pen, job->values[i]);
         else
-            put_percent(pen, job->values[i]);
+            pen_percent(pen, job->values[i]);
         at = use->at + use->n;
     }
     if (at == 0)
         return all;
-    put(pen, piece(all, at, all.n));
-    return written(pen, from);
+    pen_put(pen, piece(all, at, all.n));
+    return pen_since(pen, from);
 }
 
 static struct str fill_plain(const struct vault_use *use, struct str old, struct str value,
@@ -169,10 +86,10 @@ static struct str fill_plain(const struct vault_use *use, struct str old, struct
 {
     char *from = pen->at;
 
-    put(pen, piece(old, 0, use->at));
-    put(pen, value);
-    put(pen, piece(old, use->at + use->n, old.n));
-    return written(pen, from);
+    pen_put(pen, piece(old, 0, use->at));
+    pen_put(pen, value);
+    pen_put(pen, piece(old, use->at + use->n, old.n));
+    return pen_since(pen, from);
 }
 
 /* Both halves at once: each is ours or stays what it is. */
@@ -195,14 +112,14 @@ static struct str fill_pair(const struct job *job, size_t header, struct str old
             password = job->values[i];
     }
     from = pen->at;
-    put(pen, user);
-    put_byte(pen, ':');
-    put(pen, password);
-    plain = written(pen, from);
+    pen_put(pen, user);
+    pen_byte(pen, ':');
+    pen_put(pen, password);
+    plain = pen_since(pen, from);
     from = pen->at;
-    put(pen, piece(old, 0, pair.at));
-    put_base64(pen, plain);
-    return written(pen, from);
+    pen_put(pen, piece(old, 0, pair.at));
+    pen_base64(pen, plain);
+    return pen_since(pen, from);
 }
 
 static struct str fill_value(const struct job *job, size_t header, struct pen *pen)
@@ -242,8 +159,8 @@ static size_t fill_headers(const struct job *job, struct http_header *out, size_
             char *from = pen->at;
 
             (void)snprintf(digits, sizeof digits, "%zu", body_n);
-            put(pen, str_of(digits));
-            out[i].value = written(pen, from);
+            pen_put(pen, str_of(digits));
+            out[i].value = pen_since(pen, from);
         }
     }
     if (!has_accept)
@@ -252,17 +169,42 @@ static size_t fill_headers(const struct job *job, struct http_header *out, size_
     return request->header_count + !has_accept;
 }
 
+/* Last of all: what is signed is what is sent. */
+static void fill_signature(const struct job *job, struct http_header *headers,
+                           struct vault_filled *out, struct pen *pen)
+{
+    for (size_t i = 0; i < job->uses->n; i++) {
+        const struct vault_use *use = &job->uses->v[i];
+        struct sigv4 signature;
+        struct sigv4_value key;
+
+        if (use->slot.kind != VAULT_SIGV4 || !sigv4_value_read(job->values[i], &key) ||
+            !sigv4_read(job->request->headers[use->header].value, &signature))
+            continue; /* vault_find() and fits() read them */
+        headers[use->header].value = sigv4_sign(job->request, &signature, &key, out, pen);
+        if (key.token.n)
+            headers[out->header_count++] =
+                (struct http_header){STR_LIT("x-amz-security-token"), key.token};
+    }
+}
+
 /* ---- all of it ---- */
+
+/* Accept-Encoding and a session's token may come along. */
+#define HEADERS_ADDED 2
 
 size_t vault_fill_bytes(const struct vault_request *request, const struct vault_uses *uses,
                         const struct str *values)
 {
-    size_t n = (request->header_count + 1) * sizeof(struct http_header) + request->target.n +
-               request->body.n + 64;
+    size_t n = (request->header_count + HEADERS_ADDED) * sizeof(struct http_header) +
+               request->target.n + request->body.n + 64;
 
     /* Six bytes a character of JSON is the worst; a pair is there plain and as base64. */
-    for (size_t i = 0; i < uses->n; i++)
+    for (size_t i = 0; i < uses->n; i++) {
         n += 6 * values[i].n + 2;
+        if (uses->v[i].slot.kind == VAULT_SIGV4)
+            n += sigv4_bytes(request);
+    }
     for (size_t i = 0; i < request->header_count; i++)
         n += 3 * request->headers[i].value.n;
     return n;
@@ -273,7 +215,7 @@ enum vault_fault vault_fill(const struct vault_request *request, const struct va
                             struct vault_filled *out)
 {
     const struct job job = {request, uses, values};
-    size_t table = (request->header_count + 1) * sizeof(struct http_header);
+    size_t table = (request->header_count + HEADERS_ADDED) * sizeof(struct http_header);
     struct http_header *headers = memory;
     struct pen pen = {(char *)memory + table, (char *)memory + size};
     bool is_json = body_kind(request) == BODY_JSON;
@@ -286,6 +228,7 @@ enum vault_fault vault_fill(const struct vault_request *request, const struct va
     out->body = fill_fields(&job, request->body, VAULT_BODY, is_json, &pen);
     out->header_count = fill_headers(&job, headers, out->body.n, &pen);
     out->headers = headers;
+    fill_signature(&job, headers, out, &pen);
     out->used = (size_t)(pen.at - (char *)memory);
     return VAULT_NO_FAULT;
 }

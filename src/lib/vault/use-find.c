@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
@@ -134,6 +135,30 @@ static enum vault_fault find_plain(const struct vault_request *request, size_t h
     return add_header_use(request, &use, uses);
 }
 
+static enum vault_fault find_in_signature(const struct vault_request *request, size_t header,
+                                          struct vault_uses *uses)
+{
+    struct str value = request->headers[header].value;
+    struct vault_use use = {.header = header, .n = value.n};
+    char slot[VAULT_SLOT_TEXT_BYTES];
+    struct sigv4 signature;
+    enum vault_fault fault;
+    struct err err;
+
+    if (scan_count(value) == 0)
+        return VAULT_NO_FAULT;
+    if (!sigv4_read(value, &signature) || scan_count(value) > 1)
+        return VAULT_FAULT_SIGNATURE;
+    if (!placeholder_read(signature.key, use.name))
+        return placeholder_fault(signature.key);
+    (void)snprintf(slot, sizeof slot, "sigv4:" STR_FMT "/" STR_FMT, STR_ARG(signature.service),
+                   STR_ARG(signature.region));
+    if (vault_slot_parse(str_of(slot), &use.slot, &err) < 0)
+        return VAULT_FAULT_SIGNATURE;
+    fault = sigv4_check(request, &signature);
+    return fault ? fault : add_header_use(request, &use, uses);
+}
+
 static enum vault_fault find_in_header(const struct vault_request *request, size_t header,
                                        struct vault_uses *uses)
 {
@@ -146,6 +171,8 @@ static enum vault_fault find_in_header(const struct vault_request *request, size
         return VAULT_NO_FAULT;
     if (name_is(h->name, "authorization") && basic_read(h->value, &pair))
         return find_in_pair(request, header, &pair, uses);
+    if (name_is(h->name, "authorization") && is_sigv4(h->value))
+        return find_in_signature(request, header, uses);
     return find_plain(request, header, uses);
 }
 
@@ -172,7 +199,7 @@ static bool has_own_header(const struct vault_request *request, const struct vau
 
 /* ---- the body ---- */
 
-static struct str header_value(const struct vault_request *request, const char *lower)
+static struct str first_value(const struct vault_request *request, const char *lower)
 {
     for (size_t i = 0; i < request->header_count; i++)
         if (name_is(request->headers[i].name, lower))
@@ -182,8 +209,8 @@ static struct str header_value(const struct vault_request *request, const char *
 
 enum body_kind body_kind(const struct vault_request *request)
 {
-    struct str type = header_value(request, "content-type");
-    struct str coding = header_value(request, "content-encoding");
+    struct str type = first_value(request, "content-type");
+    struct str coding = first_value(request, "content-encoding");
 
     type = str_trim(str_cut(&type, ';'));
     if (request->body.n > VAULT_BODY_MAX || (coding.n && !name_is(coding, "identity")))
@@ -248,6 +275,11 @@ static bool has_slot(const struct vault_request *request, const struct vault_use
         return false;
     case VAULT_BASIC_USER:
     case VAULT_BASIC_PASSWORD:
+        name = "authorization";
+        break;
+    case VAULT_SIGV4:
+        if (fields_have(target_query(request->target), STR_LIT("X-Amz-Signature")))
+            return true;
         name = "authorization";
         break;
     case VAULT_HEADER:

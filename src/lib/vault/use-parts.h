@@ -51,3 +51,57 @@ enum vault_fault json_find(struct str body, struct vault_uses *uses);
 bool json_has(struct str body, const char *pointer);
 
 struct str target_query(struct str target);
+/* The last of this name, and how many there are. */
+const struct http_header *header_find(const struct http_header *headers, size_t n, struct str name,
+                                      size_t *count);
+/* Of the only one of this name, or empty. */
+struct str header_value(const struct http_header *headers, size_t n, const char *name);
+
+/* ---- writing ---- */
+
+/* Written one behind the other into the caller's memory, whose size was computed for the worst. */
+struct pen {
+    char *at;
+    const char *end;
+};
+
+void pen_put(struct pen *pen, struct str text);
+void pen_byte(struct pen *pen, char c);
+/* All but letters, digits and "-._~" as %XX. */
+void pen_percent(struct pen *pen, struct str value);
+void pen_json(struct pen *pen, struct str value);
+void pen_base64(struct pen *pen, struct str bytes);
+struct str pen_since(const struct pen *pen, const char *from);
+
+/* ---- signatures ---- */
+
+/* "Authorization: AWS4-HMAC-SHA256 Credential=KEY/20260131/REGION/SERVICE/aws4_request,
+ * SignedHeaders=a;b, Signature=…". */
+struct sigv4 {
+    struct str key;
+    struct str date, region, service;
+    struct str headers; /* the names, sorted */
+};
+#define SIGV4_ALGORITHM "AWS4-HMAC-SHA256"
+#define SIGV4_TERMINATOR "aws4_request"
+#define SIGV4_FIELDS_MAX 256 /* of a query, which is sorted */
+bool is_sigv4(struct str value);
+bool sigv4_read(struct str value, struct sigv4 *out);
+/* What keeps the request from being signed anew, before there is a value. */
+enum vault_fault sigv4_check(const struct vault_request *request, const struct sigv4 *signature);
+
+/* "ID:SECRET" or "ID:SECRET:TOKEN". */
+struct sigv4_value {
+    struct str id, secret, token;
+};
+bool sigv4_value_read(struct str value, struct sigv4_value *out);
+
+/* What x-amz-content-sha256 says, or nothing. */
+struct str sigv4_payload(const struct vault_request *request);
+
+/* More than the parts of the request and the value need. */
+size_t sigv4_bytes(const struct vault_request *request);
+/* The header's value for the request with these headers, which are those that are sent. */
+struct str sigv4_sign(const struct vault_request *request, const struct sigv4 *signature,
+                      const struct sigv4_value *value, const struct vault_filled *filled,
+                      struct pen *pen);

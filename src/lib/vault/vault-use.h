@@ -46,6 +46,9 @@
       "vault's")                                                                                   \
     X(BODY, "VAULT_BODY_UNREADABLE",                                                               \
       "a placeholder in a body that is too large, encoded, or neither JSON nor a form")            \
+    X(SIGNATURE, "VAULT_SIGNATURE_UNREADABLE",                                                     \
+      "a signature that cannot be made anew: it needs x-amz-date, sorted signed headers with "     \
+      "host among them, and no signed chunks")                                                     \
     X(UNFIT, "VAULT_VALUE_UNFIT", "the secret has bytes that cannot stand in its slot")            \
     X(ENCODED_ANSWER, "VAULT_ANSWER_ENCODED",                                                      \
       "the answer is compressed, so a secret in it would not be seen")
@@ -70,6 +73,8 @@ struct vault_request {
     const struct http_header *headers;
     size_t header_count;
     struct str body; /* whole, or empty: then the caller scans what it forwards */
+    bool has_more;   /* it has a body, which is not here */
+    struct str host; /* as it is sent; headers need not have it */
 };
 
 struct vault_use {
@@ -107,6 +112,20 @@ struct vault_scan {
 unsigned vault_scan_feed(struct vault_scan *scan, struct str bytes);
 
 /* ---- values ---- */
+
+/* What a signed request says of its body. One that says nothing can be signed anew only with the
+ * body at hand. */
+enum vault_payload {
+    VAULT_PAYLOAD_UNSAID = 0,
+    VAULT_PAYLOAD_HASHED,
+    VAULT_PAYLOAD_UNSIGNED,
+};
+enum vault_payload vault_payload(const struct vault_request *request);
+
+/* What of a value nobody may see, in at most VAULT_SECRET_PARTS pieces. */
+#define VAULT_SECRET_PARTS 2
+size_t vault_use_secrets(const struct vault_use *use, struct str value,
+                         struct str out[VAULT_SECRET_PARTS]);
 
 /* What is sent instead: slices of the request and of the caller's memory. */
 struct vault_filled {

@@ -48,9 +48,10 @@ TEST(a_header_gets_the_value_behind_its_scheme)
         {STR_LIT("Authorization"),   STR_LIT("Bearer ${vault:KEY}")},
         {STR_LIT("Accept-Encoding"), STR_LIT("gzip, br")           },
     };
-    const struct vault_request request = {
-        STR_LIT("GET"), STR_LIT("/a?b=c"), headers, 3, {"", 0}
-    };
+    const struct vault_request request = {.method = STR_LIT("GET"),
+                                          .target = STR_LIT("/a?b=c"),
+                                          .headers = headers,
+                                          .header_count = 3};
     struct filled out;
 
     fill(&request, "s3cret-value", "", &out);
@@ -64,9 +65,10 @@ TEST(a_header_gets_the_value_behind_its_scheme)
 
 TEST(a_query_value_is_encoded)
 {
-    const struct vault_request request = {
-        STR_LIT("GET"), STR_LIT("/a?x=1&key=${vault:K}&y=%24"), NULL, 0, {"", 0}
-    };
+    const struct vault_request request = {.method = STR_LIT("GET"),
+                                          .target = STR_LIT("/a?x=1&key=${vault:K}&y=%24"),
+                                          .headers = NULL,
+                                          .header_count = 0};
     struct filled out;
 
     fill(&request, "a b&c=d/\x01+%", "", &out);
@@ -85,8 +87,7 @@ TEST(basic_is_written_anew)
         {STR_LIT("authorization"), STR_LIT("Basic dXNlcjoke3ZhdWx0OktFWX0=")}
     };
     struct vault_request request = {
-        STR_LIT("GET"), STR_LIT("/"), both, 1, {"", 0}
-    };
+        .method = STR_LIT("GET"), .target = STR_LIT("/"), .headers = both, .header_count = 1};
     struct filled out;
 
     fill(&request, "aladdin!", "open sesame", &out);
@@ -105,8 +106,12 @@ TEST(a_body_keeps_every_other_byte)
         {STR_LIT("Content-Length"), STR_LIT("61")              },
     };
     const struct vault_request request = {
-        STR_LIT("POST"), STR_LIT("/"), headers, 2,
-        STR_LIT("{ \"n\": 1.50,\n\t\"k\":\"\\u0024{vault:K}\", \"l\" : [\"${vault:L}\"] }")};
+        .method = STR_LIT("POST"),
+        .target = STR_LIT("/"),
+        .headers = headers,
+        .header_count = 2,
+        .body =
+            STR_LIT("{ \"n\": 1.50,\n\t\"k\":\"\\u0024{vault:K}\", \"l\" : [\"${vault:L}\"] }")};
     struct filled out;
 
     fill(&request, "a\"b\\c\n", "12345678", &out);
@@ -124,8 +129,11 @@ TEST(a_form_field_is_encoded)
         {STR_LIT("Content-Type"),   STR_LIT("application/x-www-form-urlencoded")},
         {STR_LIT("content-length"), STR_LIT("33")                               },
     };
-    const struct vault_request request = {STR_LIT("POST"), STR_LIT("/"), headers, 2,
-                                          STR_LIT("a=1&client_secret=${vault:K}&b=%20")};
+    const struct vault_request request = {.method = STR_LIT("POST"),
+                                          .target = STR_LIT("/"),
+                                          .headers = headers,
+                                          .header_count = 2,
+                                          .body = STR_LIT("a=1&client_secret=${vault:K}&b=%20")};
     struct filled out;
 
     fill(&request, "x&y=z+12", "", &out);
@@ -151,9 +159,10 @@ TEST(values_that_would_break_out_are_refused)
 
     for (size_t i = 0; i < COUNT(cases); i++) {
         const struct http_header header = {str_of(cases[i].name), str_of(cases[i].value)};
-        const struct vault_request request = {
-            STR_LIT("GET"), STR_LIT("/"), &header, 1, {"", 0}
-        };
+        const struct vault_request request = {.method = STR_LIT("GET"),
+                                              .target = STR_LIT("/"),
+                                              .headers = &header,
+                                              .header_count = 1};
         struct filled out;
 
         fill(&request, cases[i].secret, "x", &out);

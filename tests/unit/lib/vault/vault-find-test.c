@@ -258,17 +258,20 @@ TEST(slots_are_read_strictly)
         const char *error;
     } cases[] = {
   /* clang-format off */
-        {"", "a slot is header:NAME, query:KEY, body:/POINTER, basic:user or basic:password"},
-        {"path:/token", "no secret can go into a path: paths are judged, logged and kept by servers; a slot is header:NAME, query:KEY, body:/POINTER, basic:user or basic:password"},
+        {"", "a slot is header:NAME, query:KEY, body:/POINTER, basic:user, basic:password or sigv4:SERVICE/REGION"},
+        {"path:/token", "no secret can go into a path: paths are judged, logged and kept by servers; a slot is header:NAME, query:KEY, body:/POINTER, basic:user, basic:password or sigv4:SERVICE/REGION"},
         {"header:cookie", "no secret can go into the header cookie"},
-        {"other:x", "a slot is header:NAME, query:KEY, body:/POINTER, basic:user or basic:password"},
-        {"cookie:x", "no secret can go into a cookie: servers set them and clients keep them; a slot is header:NAME, query:KEY, body:/POINTER, basic:user or basic:password"},
-        {"basic:users", "a slot is header:NAME, query:KEY, body:/POINTER, basic:user or basic:password"},
+        {"other:x", "a slot is header:NAME, query:KEY, body:/POINTER, basic:user, basic:password or sigv4:SERVICE/REGION"},
+        {"cookie:x", "no secret can go into a cookie: servers set them and clients keep them; a slot is header:NAME, query:KEY, body:/POINTER, basic:user, basic:password or sigv4:SERVICE/REGION"},
+        {"basic:users", "a slot is header:NAME, query:KEY, body:/POINTER, basic:user, basic:password or sigv4:SERVICE/REGION"},
         {"header:", "the name of a slot has 1 to 255 printable characters"},
         {"header:a b", "\"a b\" is not the name of a header"},
         {"header:Host", "no secret can go into the header host"},
         {"query:a\nb", "the name of a slot has 1 to 255 printable characters"},
         {"body:field", "\"field\" is not a JSON pointer: write body:/field or body:/a/b"},
+        {"sigv4:s3", "\"s3\" is not a service and its region: write sigv4:s3/eu-west-1"},
+        {"sigv4:S3/eu-west-1", "\"S3/eu-west-1\" is not a service and its region: write sigv4:s3/eu-west-1"},
+        {"sigv4:s3/eu/west", "\"s3/eu/west\" is not a service and its region: write sigv4:s3/eu-west-1"},
         {"body:/a~2", "\"/a~2\" is not a JSON pointer: write body:/field or body:/a/b"},
   /* clang-format on */
     };
