@@ -11,6 +11,7 @@ import threading
 
 LOG = open(sys.argv[1], "a", buffering=1)
 ANSWERS = sys.argv[2]
+exec(open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "egress-ws.py")).read())
 
 
 class Server(socketserver.ThreadingMixIn, socketserver.TCPServer):
@@ -75,6 +76,9 @@ class Http(socketserver.StreamRequestHandler):
                 return
             if path == "/cut":
                 self.wfile.write(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf")
+                return
+            if path.startswith("/ws/"):
+                ws_serve(self.connection.makefile("rwb"), head, lambda text: LOG.write(text + "\n"), ANSWERS)
                 return
             if path == "/upgrade" and b"upgrade: " in head.lower():
                 self.wfile.write(b"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n")

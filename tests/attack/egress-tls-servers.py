@@ -21,6 +21,7 @@ import threading
 LOG = open(sys.argv[1], "a", buffering=1)
 SEEN = open(os.path.join(os.path.dirname(sys.argv[1]), "seen"), "ab", buffering=0)  # all of it
 DIR = os.path.dirname(sys.argv[1])
+exec(open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "egress-ws.py")).read())
 
 
 def context(name, alpn=("http/1.1",), wants=False):
@@ -51,6 +52,9 @@ def talk(s, port, cut):
         LOG.write("%d %s %d %s\n" % (port, head.split(b"\r\n")[0].decode(), len(body), s.version() if hasattr(s, "version") else "plain"))
         SEEN.write(head + body + b"\n")
         out = head + body
+        if head.startswith(b"GET /ws/"):
+            ws_serve(stream, head, lambda text: LOG.write(text + "\n"), sys.argv[2])
+            return
         if head.startswith(b"GET /bytes/"):
             out = b"x" * int(head.split(b" ")[1].split(b"/")[2])
         if head.startswith(b"GET /pieces"):

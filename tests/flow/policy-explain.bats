@@ -62,6 +62,40 @@ P
     [[ ${lines[2]} == *"EGRESS_BODY"* ]]
 }
 
+@test "a WebSocket is asked for, then its messages" {
+    cat >ws.yaml <<'END'
+version: 1
+network_policies:
+  ws:
+    binaries: [{path: /usr/bin/curl}]
+    endpoints:
+      - host: ws.example.com
+        port: 443
+        protocol: websocket
+        rules:
+          - allow: {method: GET, path: "/**"}
+          - allow: {method: WEBSOCKET_TEXT, path: /talk}
+END
+    echo hello >text
+    printf '\377' >bytes
+    run brig policy explain --policy ws.yaml --request "GET wss://ws.example.com/talk"
+    [ "$status" -eq 0 ]
+    [[ ${lines[1]} == "allow by ws, line 10: every message of the client is judged"* ]]
+    run brig policy explain --policy ws.yaml --request "GET wss://ws.example.com/talk" --message text
+    [ "$status" -eq 0 ]
+    [ "${lines[1]}" = "allow by ws, line 11" ]
+    run brig policy explain --policy ws.yaml --request "GET wss://ws.example.com/talk" --message bytes
+    [ "$status" -eq 77 ]
+    [[ ${lines[1]} == *EGRESS_MESSAGE*binary* ]]
+    run brig policy explain --policy ws.yaml --request "GET wss://ws.example.com/listen" --message text
+    [ "$status" -eq 77 ]
+    [[ ${lines[1]} == *EGRESS_MESSAGE*WEBSOCKET_TEXT* ]]
+    run brig policy explain --policy ws.yaml --request "GET https://ws.example.com/talk"
+    [ "$status" -eq 77 ]
+    run brig policy explain --policy ws.yaml --request "GET https://ws.example.com/talk" --message text
+    [ "$status" -eq 64 ]
+}
+
 @test "the same as JSON" {
     write
     run --separate-stderr brig policy explain --json --policy policy.yaml --connect git.example.com:443 --binary /usr/bin/git

@@ -51,6 +51,18 @@
 #define POOL_SANDBOX_MAX 32
 #define POOL_MS 15000
 
+/* WebSockets that are looked into: one message, and all that are held at once. */
+#define WS_TEXT_MAX (4 * MIB)
+#define WS_BINARY_MAX (16 * MIB)
+#define WS_FRAGMENTS_MAX 4096
+#define WS_HELD_ONE_MAX (WS_BINARY_MAX + 64 * KIB) /* with its head and a secret */
+#define WS_HELD_SANDBOX_MAX (64 * MIB)
+#define WS_HELD_MAX (256 * MIB)
+#define WS_IDLE_MS TUNNEL_IDLE_MS
+#define WS_MESSAGE_IDLE_MS 30000 /* between two pieces of a message, */
+#define WS_MESSAGE_MS 120000     /* and from the first to the last */
+#define WS_CLOSE_MS 5000         /* for the other side's close */
+
 /* Secrets: questions to the keeper of the vault. */
 #define SECRET_MS 5000   /* for all of one request */
 #define ASKS_MAX 1024    /* at once */

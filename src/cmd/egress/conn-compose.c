@@ -40,7 +40,7 @@ struct str exchange_body(const struct exchange *exchange)
 
 static int write_framing(const struct exchange *exchange, struct buf *out, struct err *err)
 {
-    if (exchange->is_held)
+    if (exchange->is_held && !(exchange->upgrades && exchange->head.framing == HTTP_NO_BODY))
         return buf_addf(out, err, "Content-Length: %zu\r\n", exchange_body(exchange).n);
     switch (exchange->head.framing) {
     case HTTP_LENGTH:
@@ -86,6 +86,9 @@ int exchange_compose(struct conn *conn, struct err *err)
         if (exchange->is_held && http_name_is(h->name, "expect"))
             continue; /* it was continued by us */
         if (values_drop(conn, h->name))
+            continue;
+        /* What an extension does to messages nobody here could read. */
+        if (exchange_is_socket(exchange) && http_name_is(h->name, "sec-websocket-extensions"))
             continue;
         if (buf_add_str(out, h->name, err) < 0 || buf_add(out, ": ", 2, err) < 0 ||
             buf_add_str(out, h->value, err) < 0 || buf_add(out, "\r\n", 2, err) < 0)

@@ -11,6 +11,7 @@
 #include "cmd/egress/wanted.h"
 #include "lib/base/clock.h"
 #include "lib/base/memory.h"
+#include "lib/http/http-ws-frame.h"
 
 #define CHUNK_FRAME (HTTP_CHUNK_HEAD_BYTES + 2 + sizeof HTTP_LAST_CHUNK)
 
@@ -271,6 +272,21 @@ static enum step begin_answer(struct conn *conn)
     return hand_on_head(conn) ? STEP_AGAIN : STEP_CLOSE;
 }
 
+/* A WebSocket that is looked into, if the answer is one to what was asked. */
+static enum step begin_socket(struct conn *conn)
+{
+    struct exchange *exchange = conn->exchange;
+    const char *wrong = http_ws_answer_fault(&exchange->head, exchange->answer);
+    enum vault_fault fault;
+
+    if (wrong)
+        return conn_fail(conn, 502, "EGRESS_UPGRADE", wrong);
+    if (!scrub_head(conn, &fault))
+        return STEP_CLOSE;
+    count_answer(conn);
+    return hand_on_head(conn) ? ws_begin(conn) : STEP_CLOSE;
+}
+
 /* Both sides agreed to speak something else from here on. */
 static enum step switch_over(struct conn *conn)
 {
@@ -278,6 +294,8 @@ static enum step switch_over(struct conn *conn)
 
     if (!exchange->upgrades)
         return conn_fail(conn, 502, "EGRESS_UPGRADE", "the server changed the protocol unasked");
+    if (exchange_is_socket(exchange))
+        return begin_socket(conn);
     count_answer(conn);
     if (!hand_on_head(conn))
         return STEP_CLOSE;

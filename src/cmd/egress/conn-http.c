@@ -11,6 +11,7 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/memory.h"
+#include "lib/http/http-ws-frame.h"
 
 static const char *const dropped[] = {
     /* of this hop: RFC 9110 7.6.1, and what proxies are told */
@@ -99,6 +100,11 @@ static void sort_headers(struct exchange *exchange)
         if (!head_overrides(head->headers[i].name) &&
             !head_drops(head, head->headers[i].name, dropped, COUNT(dropped)))
             exchange->headers[exchange->header_n++] = head->headers[i];
+}
+
+bool exchange_is_socket(const struct exchange *exchange)
+{
+    return exchange->upgrades && exchange->verdict.flags & NET_FLAG_WS_MESSAGES;
 }
 
 /* ---- what is asked of the rules ---- */
@@ -240,9 +246,15 @@ enum step exchange_hold(struct conn *conn)
 /* Paid for at once, under the rules that said yes: what follows may take its time. */
 static enum step allow(struct conn *conn)
 {
+    struct exchange *exchange = conn->exchange;
+    enum http_fault fault =
+        exchange_is_socket(exchange) ? http_ws_check(&exchange->head) : HTTP_NO_FAULT;
     struct net_verdict verdict;
 
-    if (!conn_may_spend(conn, &conn->exchange->verdict, &conn->purse, &verdict))
+    if (fault)
+        return conn_fail(conn, http_fault_status(fault), net_reason_code(NET_REASON_UPGRADE),
+                         http_fault_text(fault));
+    if (!conn_may_spend(conn, &exchange->verdict, &conn->purse, &verdict))
         return conn_refuse(conn, &verdict);
     return secret_look(conn);
 }
@@ -259,10 +271,6 @@ static enum step judge_request(struct conn *conn)
     http_body_init(&exchange->body, &exchange->head, BODY_MAX);
     switch (exchange->verdict.kind) {
     case NET_ALLOW:
-        if (exchange->upgrades && (exchange->verdict.flags & NET_FLAG_WS_MESSAGES))
-            return conn_fail(conn, 403, net_reason_code(NET_REASON_MESSAGE),
-                             "a rule looks at messages, which egress cannot do yet: give the "
-                             "endpoint protocol \"rest\" to allow the upgrade without a look");
         return allow(conn);
     case NET_NEED_BODY:
         return exchange_hold(conn);

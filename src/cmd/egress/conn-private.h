@@ -13,6 +13,7 @@
  *     dial       one that may be dialled
  *     reveal     secrets come, and are put into it
  *     exchange   the request goes, the answer comes
+ *     messages   of a WebSocket, both ways (conn-ws.h)
  *     tunnel     bytes, both ways
  *     last       our last words, then the end
  *
@@ -39,6 +40,7 @@ enum phase {
     PHASE_DIAL,
     PHASE_REVEAL,
     PHASE_EXCHANGE,
+    PHASE_MESSAGES,
     PHASE_TUNNEL,
     PHASE_LAST,
 };
@@ -57,6 +59,7 @@ enum herald {
 };
 
 struct wanted;
+struct ws_relay;
 
 /* An answer's body out of which secrets are taken. */
 struct scrubbing {
@@ -152,6 +155,7 @@ struct conn {
 
     struct exchange *exchange;
     struct tunnel *tunnel;
+    struct ws_relay *ws; /* of a WebSocket that is looked into; the exchange stays with it */
     struct intercept *intercept; /* NULL: nothing secure is looked into */
 
     /* Secrets it has carried: struck out of whatever comes back. */
@@ -203,6 +207,10 @@ enum step conn_refuse(struct conn *conn, const struct net_verdict *verdict);
 /* For what is no rule's business: a fault in the bytes, or a server that cannot be reached. */
 enum step conn_fail(struct conn *conn, int status, const char *reason, const char *text);
 
+/* Counts it, and writes the event, of something that is answered in another way. */
+void conn_note(struct conn *conn, struct str method, const char *rule, const char *reason,
+               bool is_allowed);
+
 /* The JSON that says so. */
 int denial_write(const char *error, const char *reason, const char *text, const char *rule,
                  struct buf *out, struct err *err) MUST_CHECK;
@@ -218,6 +226,7 @@ enum step step_held(struct conn *conn);
 enum step step_lookup(struct conn *conn);
 enum step step_dial(struct conn *conn);
 enum step step_exchange(struct conn *conn);
+enum step step_messages(struct conn *conn);
 enum step step_tunnel(struct conn *conn);
 
 /* ---- where to (conn-open.c) ---- */
@@ -236,6 +245,8 @@ enum step conn_opened(struct conn *conn);
 void exchange_free(struct exchange *exchange);
 /* As the rules are asked about it; slices of the exchange. */
 struct net_request exchange_request(const struct exchange *exchange);
+/* Whether it asks for a WebSocket whose messages are looked at. */
+bool exchange_is_socket(const struct exchange *exchange);
 /* Whether a header stays here: it is one of the names (in lower case), or Connection names it. */
 bool head_drops(const struct http_head *head, struct str name, const char *const *names, size_t n);
 /* One that asks a server to read another request than the one that is judged. */
@@ -273,6 +284,15 @@ enum http_body_event scrub_body(struct conn *conn, bool *moved);
 /* The server ended a body that ends so. HTTP_BODY_MORE: there is no room for the rest yet. */
 enum http_body_event scrub_close(struct conn *conn);
 void scrubbing_free(struct scrubbing *scrubbing);
+
+/* ---- WebSockets (conn-ws.c) ---- */
+
+/* The server said yes. */
+enum step ws_begin(struct conn *conn);
+void ws_free(struct conn *conn);
+enum step ws_give_up(struct conn *conn);
+/* The rules are others now. The connection may be gone afterwards. */
+void ws_judge_again(struct conn *conn);
 
 /* ---- tunnels ---- */
 

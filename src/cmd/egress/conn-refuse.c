@@ -45,6 +45,30 @@ static void count(struct conn *conn, const struct denial *denial)
     sandbox_event(conn->sandbox, &event);
 }
 
+void conn_note(struct conn *conn, struct str method, const char *rule, const char *reason,
+               bool is_allowed)
+{
+    struct refusal refusal = {.host = str_of(conn->host),
+                              .port = conn->port,
+                              .method = method,
+                              .path = conn->exchange->head.path,
+                              .binary = conn_binary(conn),
+                              .reason = reason};
+    struct event event = {.class = EVENT_REQUEST,
+                          .allowed = is_allowed,
+                          .host = refusal.host,
+                          .port = refusal.port,
+                          .method = method,
+                          .path = refusal.path,
+                          .rule = rule,
+                          .reason = reason,
+                          .binary = refusal.binary};
+
+    if (!is_allowed)
+        sandbox_refuse(conn->sandbox, rule, &refusal);
+    sandbox_event(conn->sandbox, &event);
+}
+
 /* ---- answers ---- */
 
 int denial_write(const char *error, const char *reason, const char *text, const char *rule,

@@ -41,7 +41,8 @@ static enum step find(struct conn *conn)
 
     if (!wanted_find(exchange->wanted, conn, &exchange->verdict, &request, &no))
         return refuse(conn, &no);
-    if (exchange->upgrades && exchange->wanted && exchange->wanted->uses.n)
+    if (exchange->upgrades && !exchange_is_socket(exchange) && exchange->wanted &&
+        exchange->wanted->uses.n)
         return conn_fail(conn, 403, "VAULT_PLACEHOLDER_MISPLACED",
                          "no secret goes into a request that asks for another protocol: what comes "
                          "back could not be looked through");

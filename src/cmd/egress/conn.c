@@ -81,6 +81,7 @@ static void close_with(struct conn *conn, bool reset)
     conn_count(conn);
     loop_cancel(&hub->loop, &conn->timer);
     stop_lookup(conn);
+    ws_free(conn);
     exchange_free(conn->exchange);
     values_free(conn);
     tunnel_free(conn->tunnel);
@@ -167,6 +168,10 @@ void conn_judge_again(struct conn *conn)
 
     if (!conn->fixed && !conn->exchange)
         return; /* waits for its next request, which is judged */
+    if (conn->phase == PHASE_MESSAGES) {
+        ws_judge_again(conn);
+        return;
+    }
     if (net_rules_still_allows(conn->sandbox->rules, &knock, &conn->way)) {
         net_rules_connect(conn->sandbox->rules, &knock, &conn->way);
         conn_change_rules(conn);
@@ -220,6 +225,7 @@ static enum step (*const steps[])(struct conn *conn) = {
     [PHASE_DIAL] = step_dial,
     [PHASE_REVEAL] = step_reveal,
     [PHASE_EXCHANGE] = step_exchange,
+    [PHASE_MESSAGES] = step_messages,
     [PHASE_TUNNEL] = step_tunnel,
     [PHASE_LAST] = step_last,
 };
@@ -237,6 +243,7 @@ static bool reads_client(const struct conn *conn)
     case PHASE_HELLO:
     case PHASE_SHAKE_CLIENT:
     case PHASE_H2:
+    case PHASE_MESSAGES:
     case PHASE_TUNNEL:
     case PHASE_LAST:
         return true;
@@ -255,7 +262,8 @@ static bool reads_client(const struct conn *conn)
 static bool reads_server(const struct conn *conn)
 {
     return conn->phase == PHASE_EXCHANGE || conn->phase == PHASE_TUNNEL ||
-           conn->phase == PHASE_SHAKE_SERVER || conn->phase == PHASE_H2;
+           conn->phase == PHASE_SHAKE_SERVER || conn->phase == PHASE_H2 ||
+           conn->phase == PHASE_MESSAGES;
 }
 
 /* One that is not watched any more is read whenever there is room. */
@@ -278,6 +286,7 @@ void conn_hang(struct conn *conn, struct side *side)
  * on. What is read is at most what came with the event, so this ends. */
 static enum step go_on(struct conn *conn)
 {
+    conn->client.is_due = conn->server.is_due = false;
     for (unsigned round = 0; round < ROUNDS_MAX; round++) {
         enum step step;
         bool moved;
@@ -296,6 +305,7 @@ static enum step go_on(struct conn *conn)
         if (!moved)
             return STEP_WAIT;
     }
+    conn->client.is_due = conn->server.is_due = true;
     return STEP_WAIT;
 }
 
@@ -337,7 +347,8 @@ static void on_client(struct watch *watch, uint32_t events)
         /* the step moves them */
     } else if (events & EPOLLIN && reads_client(conn)) {
         (void)side_fill(&conn->client);
-    } else if (events & EPOLLHUP && conn->phase == PHASE_TUNNEL && !(events & EPOLLERR)) {
+    } else if (events & EPOLLHUP && !(events & EPOLLERR) &&
+               (conn->phase == PHASE_TUNNEL || conn->phase == PHASE_MESSAGES)) {
         conn_hang(conn, &conn->client); /* it has said and heard all; the server may not have */
     } else if (events & (EPOLLERR | EPOLLHUP)) {
         conn_close(conn); /* nobody is left to hear an answer */
@@ -369,6 +380,8 @@ static enum step give_up(struct conn *conn)
         return conn_fail(conn, 504, "EGRESS_ANSWER_TIMEOUT", "the server did not answer in time");
     case PHASE_SHAKE_SERVER:
         return intercept_give_up(conn);
+    case PHASE_MESSAGES:
+        return ws_give_up(conn);
     case PHASE_BOUND:
     case PHASE_REVEAL:
         return conn_fail(conn, 504, "VAULT_TIMEOUT", "the keeper of the vault does not answer");

@@ -43,6 +43,7 @@ struct hub {
     struct pooled *pool;     /* the latest first */
     struct secrets secrets;
     size_t pool_n;
+    size_t ws_held; /* bytes of messages, of all sandboxes */
 };
 
 struct window {
@@ -79,6 +80,7 @@ struct sandbox {
     size_t conn_n;
     size_t lookup_n;
     size_t pool_n;
+    size_t ws_held;        /* bytes of messages */
     uint64_t event_second; /* events of this second, for their ceiling */
     unsigned event_n;
 };

@@ -175,7 +175,7 @@ int side_arm(struct loop *loop, struct side *side, bool reads, struct err *err)
     if (reads && !side->ended && !side->wire_ended &&
         bytes_room(side->tls ? &side->raw : &side->in))
         events |= EPOLLIN;
-    if (!side_is_flushed(side))
+    if (!side_is_flushed(side) || side->is_due)
         events |= EPOLLOUT;
     return loop_watch(loop, &side->watch, events, err);
 }

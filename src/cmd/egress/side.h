@@ -20,7 +20,8 @@ struct side {
     bool broken;     /* reset, or TLS failed: nothing goes either */
     bool shut;       /* our direction ends behind `out` */
     bool has_shut;
-    bool hung; /* the kernel says so again and again: it is not watched any more, only read */
+    bool hung;   /* the kernel says so again and again: it is not watched any more, only read */
+    bool is_due; /* there is more to do than could be done in one turn */
     uint64_t bytes_in; /* on the wire */
     uint64_t bytes_out;
 };

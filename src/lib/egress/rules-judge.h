@@ -89,7 +89,26 @@ void graphql_judge_payload(const struct endpoint *endpoint, struct arena *mem,
 void shapes_judge(const struct judged *judged, const struct found *found, size_t top,
                   struct net_verdict *out);
 
+/* The same for a message of a WebSocket, where an endpoint denies them. */
+void shapes_judge_message(struct str message, const struct found *found, size_t top,
+                          struct net_verdict *out);
+
 /* ---- rules-request.c ---- */
+
+/* What has been said so far, and by whom. */
+struct sum {
+    const struct endpoint *allows;
+    const struct endpoint *needs_body;
+    const struct endpoint *denies;
+    const struct endpoint *silent;
+    const struct endpoint *audits;
+    struct opinion allow, deny, silence, audit;
+    size_t body_max;
+};
+
+void sum_add(struct sum *sum, const struct endpoint *endpoint, const struct opinion *opinion,
+             bool is_top);
+void sum_conclude(const struct sum *sum, struct net_verdict *out);
 
 /* The endpoints of *found that the path belongs to come first; *top of them have the most specific
  * path. False: none. */

@@ -136,19 +136,8 @@ void judge_endpoint(const struct endpoint *endpoint, struct judged *judged, bool
 
 /* ---- what it comes to ---- */
 
-/* What has been said so far, and by whom. */
-struct sum {
-    const struct endpoint *allows;
-    const struct endpoint *needs_body;
-    const struct endpoint *denies;
-    const struct endpoint *silent;
-    const struct endpoint *audits;
-    struct opinion allow, deny, silence, audit;
-    size_t body_max;
-};
-
-static void add_opinion(struct sum *sum, const struct endpoint *endpoint,
-                        const struct opinion *opinion, bool is_top)
+void sum_add(struct sum *sum, const struct endpoint *endpoint, const struct opinion *opinion,
+             bool is_top)
 {
     switch (opinion->stance) {
     case STANCE_ALLOWS:
@@ -192,7 +181,7 @@ static void say(struct net_verdict *out, const struct endpoint *by, const struct
     out->line = opinion->line;
 }
 
-static void conclude(const struct sum *sum, struct net_verdict *out)
+void sum_conclude(const struct sum *sum, struct net_verdict *out)
 {
     if (sum->denies) {
         say(out, sum->denies, &sum->deny);
@@ -231,7 +220,9 @@ static void add_flags(const struct found *found, size_t top, struct net_verdict 
 
         out->flags |= endpoint->body_rewrite ? NET_FLAG_BODY_REWRITE : 0;
         out->flags |= endpoint->ws_rewrite ? NET_FLAG_WS_REWRITE : 0;
-        out->flags |= endpoint->protocol == NET_PROTOCOL_WEBSOCKET ? NET_FLAG_WS_MESSAGES : 0;
+        out->flags |= endpoint->ws_rewrite || endpoint->protocol == NET_PROTOCOL_WEBSOCKET
+                          ? NET_FLAG_WS_MESSAGES
+                          : 0;
         add_signing(endpoint, out);
         if (endpoint->response_max &&
             (!out->response_max || endpoint->response_max < out->response_max))
@@ -259,13 +250,13 @@ void judge_request(struct judged *judged, const struct net_rules *rules,
         struct opinion opinion = {0};
 
         judge_endpoint(found.v[i], judged, i >= top, &opinion);
-        add_opinion(&sum, found.v[i], &opinion, i < top);
+        sum_add(&sum, found.v[i], &opinion, i < top);
     }
     if (judged->body && sum.needs_body) { /* cannot be: there is nothing more to wait for */
         verdict_deny(out, NET_REASON_BODY, sum.needs_body, "the body could not be judged");
         return;
     }
-    conclude(&sum, out);
+    sum_conclude(&sum, out);
     if (out->kind != NET_DENY)
         add_flags(&found, top, out);
     shapes_judge(judged, &found, top, out);

@@ -93,9 +93,24 @@ void shapes_judge(const struct judged *judged, const struct found *found, size_t
         return;
     }
     out->flags |= where ? NET_FLAG_SECRET_SHAPE : 0;
-    /* To say that no secret is in the body it must be seen. */
-    if (denies && !judged->body && out->kind == NET_ALLOW) {
+    /* To say that no secret is in the body it must be seen; what opens a WebSocket has none. */
+    if (denies && !judged->body && out->kind == NET_ALLOW &&
+        !(judged->request->upgrade.n && out->flags & NET_FLAG_WS_MESSAGES)) {
         out->kind = NET_NEED_BODY;
         out->body_max = denies->body_max;
     }
+}
+
+void shapes_judge_message(struct str message, const struct found *found, size_t top,
+                          struct net_verdict *out)
+{
+    if (out->kind == NET_DENY)
+        return;
+    for (size_t i = 0; i < top; i++)
+        if (found->v[i]->shapes == SHAPES_DENY && has_shape(message)) {
+            verdict_deny(out, NET_REASON_SECRET_SHAPE, found->v[i],
+                         "the message holds what looks like a credential; bind it with \"brig "
+                         "vault\" and send its placeholder, or set \"secret_shapes\" to flag");
+            return;
+        }
 }

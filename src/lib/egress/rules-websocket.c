@@ -32,9 +32,9 @@ static const struct rule *find_rule(const struct rule *rule, const struct judged
     return NULL;
 }
 
-static bool has_graphql_rules(const struct endpoint *endpoint)
+static bool has_graphql(const struct rule *rule)
 {
-    for (const struct rule *rule = endpoint->allow; rule; rule = rule->next)
+    for (; rule; rule = rule->next)
         if (rule->has_graphql)
             return true;
     return false;
@@ -62,7 +62,7 @@ void websocket_judge(const struct endpoint *endpoint, struct judged *judged, str
     rule = find_rule(endpoint->allow, judged, "GET", false);
     if (rule)
         out->line = rule->line;
-    if (rule || endpoint->access != ACCESS_RULES || has_graphql_rules(endpoint))
+    if (rule || endpoint->access != ACCESS_RULES || has_graphql(endpoint->allow))
         out->stance = STANCE_ALLOWS;
     else
         opine(out, STANCE_SILENT, NET_REASON_REQUEST, endpoint->line,
@@ -83,6 +83,14 @@ static void judge_graphql_message(const struct endpoint *endpoint, struct arena 
     struct str type;
     struct err err;
 
+    if (message.n > endpoint->body_max) {
+        opine(out, STANCE_DENIES, NET_REASON_BODY_LARGE, endpoint->line,
+              "a rule looks into messages, of which %zu bytes are read; raise "
+              "\"graphql_max_body_bytes\" of this endpoint",
+              endpoint->body_max);
+        out->is_hard = true;
+        return;
+    }
     if (json_parse(mem, message, &frame, &where, &err) < 0 ||
         !json_is_text(json_get(frame, "type"), &type)) {
         opine(out, STANCE_DENIES, NET_REASON_MESSAGE, endpoint->line,
@@ -112,15 +120,24 @@ static void judge_message(const struct endpoint *endpoint, struct judged *judged
     const struct rule *rule = find_rule(endpoint->deny, judged, "WEBSOCKET_TEXT", true);
 
     out->line = endpoint->line;
+    if (endpoint->tls_skip || endpoint->protocol == NET_PROTOCOL_NONE ||
+        endpoint->protocol == NET_PROTOCOL_TCP ||
+        (endpoint->protocol == NET_PROTOCOL_REST && endpoint->ws_rewrite)) {
+        out->stance = STANCE_ALLOWS; /* nobody asked to look */
+        return;
+    }
     if (endpoint->protocol != NET_PROTOCOL_WEBSOCKET) {
-        out->stance = endpoint->ws_rewrite ? STANCE_ALLOWS : STANCE_SILENT;
+        opine(out, STANCE_SILENT, NET_REASON_MESSAGE, endpoint->line,
+              "this endpoint speaks plain HTTP; for WebSocket write \"protocol: websocket\"");
         return;
     }
     if (rule) {
         opine(out, STANCE_DENIES, NET_REASON_DENY_RULE, rule->line, "a deny rule forbids messages");
         return;
     }
-    if (is_text && has_graphql_rules(endpoint)) {
+    /* One rule about operations, and all that is said is read as such. */
+    if (is_text && endpoint->access != ACCESS_READ_ONLY &&
+        (has_graphql(endpoint->allow) || has_graphql(endpoint->deny))) {
         judge_graphql_message(endpoint, judged->mem, message, out);
         return;
     }
@@ -148,7 +165,7 @@ void net_rules_message(const struct net_rules *rules, const struct net_knock *kn
 {
     AUTO_ARENA struct arena mem = ARENA(JUDGE_MEMORY_MAX);
     struct judged judged = {.mem = &mem, .request = upgraded};
-    struct opinion first = {0};
+    struct sum sum = {0};
     struct found found;
     size_t top;
 
@@ -158,26 +175,18 @@ void net_rules_message(const struct net_rules *rules, const struct net_knock *kn
         verdict_deny(out, NET_REASON_MESSAGE, NULL, "no rule is about this connection any more");
         return;
     }
-    if (message.n > NET_BODY_MAX) {
+    if (is_text && message.n > NET_BODY_MAX) {
         verdict_deny(out, NET_REASON_BODY_LARGE, found.v[0], "the message is too large");
         return;
     }
     for (size_t i = 0; i < top; i++) {
-        struct opinion one = {0};
+        struct opinion opinion = {0};
 
-        judge_message(found.v[i], &judged, is_text, message, &one);
-        if (one.stance == STANCE_ALLOWS && first.stance != STANCE_DENIES) {
-            verdict_allow(out, NET_ALLOW, found.v[i]);
-            first = one;
-        } else if (first.stance == STANCE_SILENT || one.stance == STANCE_DENIES) {
-            verdict_deny(out, one.reason ? one.reason : NET_REASON_MESSAGE, found.v[i], "%s",
-                         one.text);
-            if (found.v[i]->audit && !one.is_hard) {
-                out->kind = NET_ALLOW;
-                out->flags |= NET_FLAG_AUDIT;
-            }
-            first = one;
-        }
-        out->line = first.line;
+        judge_message(found.v[i], &judged, is_text, message, &opinion);
+        sum_add(&sum, found.v[i], &opinion, true);
     }
+    sum_conclude(&sum, out);
+    if (out->reason == NET_REASON_REQUEST)
+        out->reason = NET_REASON_MESSAGE;
+    shapes_judge_message(message, &found, top, out);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
+#include "lib/http/http-ws-frame.h"
 #include "lib/http/http.h"
 
 /* Our own side of a conversation with a server on a unix socket: one connection, one exchange at a
@@ -36,28 +37,7 @@ int http_client_body_all(struct http_client *client, struct buf *out, struct err
 /* ---- WebSocket (RFC 6455), the client's side ----
  *
  * wslay exists as a shared library only and our command line is one file, so the few frames a
- * client needs are written and read here: messages in one frame each, because our server sends
- * no others; everything else is refused. */
-
-enum http_ws_kind {
-    HTTP_WS_TEXT = 1,
-    HTTP_WS_BINARY = 2,
-    HTTP_WS_CLOSE = 8,
-    HTTP_WS_PING = 9,
-    HTTP_WS_PONG = 10,
-};
-
-/* Appends one frame, masked with these four bytes. */
-int http_ws_write(enum http_ws_kind kind, struct str payload, const unsigned char mask[4],
-                  struct buf *out, struct err *err) MUST_CHECK;
-/* Reads a frame of a server from the start of `in`: returns the bytes it takes (*kind and *payload,
- * a slice of in, are filled), 0 when it is not complete, -1 when it is refused. */
-long http_ws_read(struct str in, size_t max, enum http_ws_kind *kind, struct str *payload,
-                  struct err *err) MUST_CHECK;
-
-/* The answer a server must give to a key (RFC 6455, 4.2.2), 28 characters and a NUL. */
-#define HTTP_WS_ACCEPT_BYTES 29
-void http_ws_accept_key(struct str key, char out[HTTP_WS_ACCEPT_BYTES]);
+ * client needs are written and read by http-ws-frame.h. */
 
 /* Asks for a WebSocket: 0, and *status is 101 when there is one; with any other status the body is
  * an ordinary one. */

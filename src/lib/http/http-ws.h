@@ -2,6 +2,7 @@
 #pragma once
 
 #include "lib/http/http-server.h"
+#include "lib/http/http-ws-frame.h"
 
 /* WebSocket (RFC 6455), server side, on an exchange: wslay does the frames, the handshake is
  * ours. Unmasked frames, broken UTF-8, too large messages and too many fragments end it with the
@@ -16,9 +17,6 @@ struct http_ws_handler {
      * messages. on_gone of the exchange follows. May be NULL. */
     void (*on_close)(void *owner, struct http_ws *ws, unsigned code);
 };
-
-/* Whether the head asks for a WebSocket at all. */
-bool http_ws_asked(const struct http_head *head);
 
 /* Answers 101. protocol is one of those offered in Sec-WebSocket-Protocol, or empty. -1 and
  * *fault when the handshake is malformed (answer with http_refuse) or an answer has begun. The

@@ -4,7 +4,7 @@
  * statically (decision 0002). */
 #define OPENSSL_SUPPRESS_DEPRECATED
 
-#include "lib/http/http-client.h"
+#include "lib/http/http-ws-frame.h"
 
 #include <openssl/sha.h>
 #include <stdlib.h>

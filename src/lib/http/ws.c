@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /* WebSocket on an upgraded exchange. wslay reads and writes frames; what it leaves to its user is
- * done here: the handshake, that clients mask (RFC 6455 5.1), how many frames a message may have,
+ * done here: that clients mask (RFC 6455 5.1), how many frames a message may have,
  * and when a silent or half-closed connection ends. */
 
 #include "lib/http/http-ws.h"
@@ -10,7 +10,7 @@
 #include <wslay/wslay.h>
 
 #include "lib/base/memory.h"
-#include "lib/http/http-client.h"
+#include "lib/http/http-ws-frame.h"
 #include "lib/http/server-private.h"
 #include "lib/http/ws-private.h"
 
@@ -24,54 +24,6 @@ struct http_ws {
     bool told_close;
     bool pinged; /* and heard nothing since */
 };
-
-/* ---- the handshake ---- */
-
-bool http_ws_asked(const struct http_head *head)
-{
-    return head->has_upgrade && http_list_has(http_find(head, "upgrade"), "websocket");
-}
-
-/* Sixteen bytes in base64: 22 digits, of which the last has four zero bits, and two "=". */
-static bool is_key(struct str key)
-{
-    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-
-    if (key.n != 24 || key.p[22] != '=' || key.p[23] != '=')
-        return false;
-    for (size_t i = 0; i < 22; i++)
-        if (key.p[i] == '\0' || strchr(digits, key.p[i]) == NULL)
-            return false;
-    return strchr("AQgw", key.p[21]) != NULL;
-}
-
-static enum http_fault check_handshake(const struct http_head *head)
-{
-    if (!http_ws_asked(head) || head->method != HTTP_GET || head->framing != HTTP_NO_BODY ||
-        !is_key(http_find(head, "sec-websocket-key")))
-        return HTTP_FAULT_UPGRADE;
-    if (!str_is(http_find(head, "sec-websocket-version"), "13"))
-        return HTTP_FAULT_UPGRADE_VERSION;
-    return HTTP_NO_FAULT;
-}
-
-static bool is_offered(const struct http_head *head, struct str protocol)
-{
-    char name[128];
-    struct str offered;
-    size_t at = 0;
-
-    if (protocol.n == 0)
-        return true;
-    if (protocol.n >= sizeof(name))
-        return false;
-    memcpy(name, protocol.p, protocol.n);
-    name[protocol.n] = '\0';
-    while (http_find_next(head, "sec-websocket-protocol", &at, &offered))
-        if (http_list_has(offered, name))
-            return true;
-    return false;
-}
 
 /* ---- between wslay and the exchange ---- */
 
@@ -257,8 +209,8 @@ int http_ws_accept(struct http_exchange *x, const struct http_ws_handler *handle
     const struct http_head *head = http_exchange_head(x);
     struct http_ws *ws;
 
-    *fault = check_handshake(head);
-    if (*fault == HTTP_NO_FAULT && !is_offered(head, protocol))
+    *fault = http_ws_check(head);
+    if (*fault == HTTP_NO_FAULT && !http_ws_is_offered(head, protocol))
         *fault = HTTP_FAULT_UPGRADE;
     if (*fault != HTTP_NO_FAULT)
         return -1;

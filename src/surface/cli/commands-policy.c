@@ -3,20 +3,26 @@
 #include "surface/cli/commands.h"
 #include "surface/cli/options.h"
 
+/* clang-format off */
 static const struct cli_option explain_options[] = {
-    {"--policy",                                 "FILE", VALUE_FILE,      .help = "policy to explain (default: the built-in one)"},
-    {"--binary",                                 "PATH", VALUE_TEXT,
-     .help = "program that asks, by its path inside the sandbox (default: /usr/bin/curl)"                                        },
-    {"--script",                                 "PATH", VALUE_TEXT,      .help = "what it runs, when it is an interpreter"      },
-    {"--parent",                                 "PATH", VALUE_TEXT,      .repeatable = true,
+    {"--policy",  "FILE",      VALUE_FILE, .help = "policy to explain (default: the built-in one)"},
+    {"--binary",  "PATH",      VALUE_TEXT,
+     .help = "program that asks, by its path inside the sandbox (default: /usr/bin/curl)"},
+    {"--script",  "PATH",      VALUE_TEXT, .help = "what it runs, when it is an interpreter"},
+    {"--parent",  "PATH",      VALUE_TEXT, .repeatable = true,
      .help = "what started it, the nearest first"},
-    {"--connect",                                          "HOST:PORT",                                      VALUE_TEXT, .help = "a connection"        },
-    {"--request",                                          "LINE",                                      VALUE_TEXT,      .help = "a request: \"POST https://host/path?query\""     },
-    {"--header",                                          "LINE",                                       VALUE_TEXT,       .repeatable = true,         .help = "of the request: \"Name: value\""},
-    {"--body", "FILE",       VALUE_FILE,               .help = "of the request"                                                       },
+    {"--connect", "HOST:PORT", VALUE_TEXT, .help = "a connection"},
+    {"--request", "LINE",      VALUE_TEXT,
+     .help = "a request: \"POST https://host/path?query\", \"GET wss://host/path\""},
+    {"--header",  "LINE",      VALUE_TEXT, .repeatable = true,
+     .help = "of the request: \"Name: value\""},
+    {"--body",    "FILE",      VALUE_FILE, .help = "of the request"},
+    {"--message", "FILE",      VALUE_FILE,
+     .help = "of a WebSocket that the request opens: text, or binary when it is not UTF-8"},
     OPTION_JSON,
     OPTIONS_END,
 };
+/* clang-format on */
 
 const struct command policy_explain = {
     .path = "policy explain",

@@ -24,6 +24,8 @@ struct asked {
     bool has_request;
     bool has_body;
     struct buf body;
+    bool has_message;
+    struct buf message;
 };
 
 struct telling {
@@ -57,21 +59,33 @@ static int read_caller(struct invocation *inv, struct asked *asked, struct err *
     return 0;
 }
 
+/* "wss://" is "https://" with an upgrade. */
+static bool read_scheme(struct str text, struct net_request *request)
+{
+    bool is_socket = str_is(text, "ws") || str_is(text, "wss");
+
+    request->upgrade = is_socket ? STR_LIT("websocket") : (struct str){"", 0};
+    request->scheme = str_is(text, "ws")    ? STR_LIT("http")
+                      : str_is(text, "wss") ? STR_LIT("https")
+                                            : text;
+    return str_is(request->scheme, "http") || str_is(request->scheme, "https");
+}
+
 /* "POST https://host:port/path?query" */
 static int read_line(const char *text, struct asked *asked, struct err *err)
 {
     struct net_request *request = &asked->request;
-    struct str rest = str_of(text), authority;
+    struct str rest = str_of(text), scheme, authority;
     const char *at;
 
     request->method = str_cut(&rest, ' ');
     at = memmem(rest.p, rest.n, "://", 3);
     if (!at)
         return bad(err, "--request", "is like \"GET https://example.com/path\"");
-    request->scheme = (struct str){rest.p, (size_t)(at - rest.p)};
-    if (!str_is(request->scheme, "http") && !str_is(request->scheme, "https"))
-        return bad(err, "--request", "is for http:// or https://");
-    rest = (struct str){at + 3, rest.n - request->scheme.n - 3};
+    scheme = (struct str){rest.p, (size_t)(at - rest.p)};
+    if (!read_scheme(scheme, request))
+        return bad(err, "--request", "is for http://, https://, ws:// or wss://");
+    rest = (struct str){at + 3, rest.n - scheme.n - 3};
     at = memchr(rest.p, '/', rest.n);
     authority = at ? (struct str){rest.p, (size_t)(at - rest.p)} : rest;
     if (!net_authority_cut(authority, str_is(request->scheme, "https") ? 443 : 80,
@@ -106,15 +120,26 @@ static int read_headers(struct invocation *inv, struct asked *asked, struct err 
     return 0;
 }
 
+/* Messages are those of a WebSocket. */
+static int read_message(const char *path, struct asked *asked, struct err *err)
+{
+    if (!path)
+        return 0;
+    if (asked->request.upgrade.n == 0)
+        return bad(err, "--message", "belongs to a WebSocket: --request \"GET wss://host/path\"");
+    asked->has_message = true;
+    return file_read(AT_FDCWD, path, &asked->message, err);
+}
+
 static int read_asked(struct invocation *inv, struct asked *asked, struct err *err)
 {
     const char *connect = option_text(inv, "--connect"), *line = option_text(inv, "--request");
-    const char *body = option_text(inv, "--body");
+    const char *body = option_text(inv, "--body"), *message = option_text(inv, "--message");
 
     if (!connect == !line)
         return err_set(err, ERR_INVALID, "give one of --connect and --request");
-    if (!line && (body || option_words(inv, "--header").n))
-        return err_set(err, ERR_INVALID, "--header and --body belong to --request");
+    if (!line && (body || message || option_words(inv, "--header").n))
+        return err_set(err, ERR_INVALID, "--header, --body and --message belong to --request");
     if (read_caller(inv, asked, err) < 0)
         return -1;
     if (connect && !net_authority_cut(str_of(connect), 0, &asked->knock.host, &asked->knock.port))
@@ -122,7 +147,9 @@ static int read_asked(struct invocation *inv, struct asked *asked, struct err *e
     if (line && (read_line(line, asked, err) < 0 || read_headers(inv, asked, err) < 0))
         return -1;
     asked->has_body = body != NULL;
-    return body ? file_read(AT_FDCWD, body, &asked->body, err) : 0;
+    if (body && file_read(AT_FDCWD, body, &asked->body, err) < 0)
+        return -1;
+    return read_message(message, asked, err);
 }
 
 /* ---- what is answered ---- */
@@ -163,7 +190,7 @@ static const char *verdict_word(const struct net_verdict *verdict)
     return "deny";
 }
 
-static const char *verdict_sentence(const struct net_verdict *verdict)
+static const char *verdict_sentence(const struct net_verdict *verdict, bool upgrades)
 {
     switch (verdict->kind) {
     case NET_DENY:
@@ -175,7 +202,9 @@ static const char *verdict_sentence(const struct net_verdict *verdict)
     case NET_ALLOW:
         return verdict->flags & NET_FLAG_SECRET_SHAPE ? "something in it looks like a credential"
                : verdict->flags & NET_FLAG_AUDIT      ? verdict->text
-                                                      : "";
+               : verdict->flags & NET_FLAG_WS_MESSAGES && upgrades
+                   ? "every message of the client is judged; ask about one with --message"
+                   : "";
     case NET_NEED_BODY:
         return "it depends on the body; give it with --body";
     }
@@ -183,9 +212,9 @@ static const char *verdict_sentence(const struct net_verdict *verdict)
 }
 
 static int print_verdict(struct invocation *inv, const struct net_rules *rules,
-                         const struct net_verdict *verdict, struct json *steps)
+                         const struct net_verdict *verdict, bool upgrades, struct json *steps)
 {
-    const char *sentence = verdict_sentence(verdict);
+    const char *sentence = verdict_sentence(verdict, upgrades);
     struct json *object;
 
     if (!inv->json) {
@@ -215,6 +244,19 @@ static int compile(const struct policy *policy, struct net_rules **out, struct e
     return net_rules_read(text.n ? text : STR_LIT("{}"), out, err);
 }
 
+/* The upgrade first, then what is said behind it. */
+static void explain(const struct net_rules *rules, const struct asked *asked,
+                    struct telling *telling, struct net_verdict *out)
+{
+    struct str body = buf_str(&asked->body), message = buf_str(&asked->message);
+
+    net_rules_explain(rules, &asked->knock, asked->has_request ? &asked->request : NULL,
+                      asked->has_body ? &body : NULL, on_step, telling, out);
+    if (asked->has_message && out->kind == NET_ALLOW && out->flags & NET_FLAG_WS_MESSAGES)
+        net_rules_message(rules, &asked->knock, &asked->request, str_is_utf8(message), message,
+                          out);
+}
+
 int run_policy_explain(struct invocation *inv)
 {
     const char *path = option_text(inv, "--policy");
@@ -223,21 +265,22 @@ int run_policy_explain(struct invocation *inv)
     struct telling telling = {inv, json_array(&inv->mem)};
     struct asked *asked = arena_new(&inv->mem, struct asked);
     struct net_verdict verdict;
-    struct str body;
     struct err err;
     int printed;
 
     asked->body = BUF(NET_BODY_MAX);
+    asked->message = BUF(NET_BODY_MAX);
     if (read_asked(inv, asked, &err) < 0 ||
         (path ? policy_open(path, &policy, &err) : policy_builtin(&policy, &err)) < 0 ||
         compile(policy, &rules, &err) < 0) {
         buf_done(&asked->body);
+        buf_done(&asked->message);
         return cli_error(inv, &err);
     }
-    body = buf_str(&asked->body);
-    net_rules_explain(rules, &asked->knock, asked->has_request ? &asked->request : NULL,
-                      asked->has_body ? &body : NULL, on_step, &telling, &verdict);
-    printed = print_verdict(inv, rules, &verdict, telling.steps);
+    explain(rules, asked, &telling, &verdict);
+    printed = print_verdict(inv, rules, &verdict, asked->request.upgrade.n && !asked->has_message,
+                            telling.steps);
     buf_done(&asked->body);
+    buf_done(&asked->message);
     return printed ? printed : verdict.kind == NET_DENY ? cli_status_denied(inv) : 0;
 }
