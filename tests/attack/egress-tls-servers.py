@@ -6,6 +6,7 @@ certificates of egress-tls.bash in the folder beside LOG:
     443 good, HTTP/1.1    9441 expired        9443 unknown root    9445 wants a certificate
     443 of second.test,   9442 self signed    9444 another name    9446 no TLS at all
         good, HTTP/2
+    9450 of second.test: egress-echo.mjs, when ECHO_SERVER names it
     9447 good, no ALPN    9448 ends in the middle of an answer     9449 resets in the handshake
 """
 import ctypes
@@ -17,6 +18,7 @@ import ssl
 import subprocess
 import sys
 import threading
+import time
 
 LOG = open(sys.argv[1], "a", buffering=1)
 SEEN = open(os.path.join(os.path.dirname(sys.argv[1]), "seen"), "ab", buffering=0)  # all of it
@@ -127,12 +129,21 @@ with open(f"{DIR}/www/big", "wb") as f:
 h2 = subprocess.Popen(["nghttpd", "-a", "45.33.32.11", "-d", f"{DIR}/www", "--trailer", "x-end: yes", "-v", "--echo-upload",
                        "443", f"{DIR}/good.key", f"{DIR}/good.crt"], stdout=open(f"{DIR}/nghttpd.log", "w"), stderr=subprocess.STDOUT,
                       preexec_fn=lambda: ctypes.CDLL(None).prctl(1, signal.SIGKILL))  # PR_SET_PDEATHSIG: it ends with us
-while True:
-    try:
-        socket.create_connection(("45.33.32.11", 443), 1).close()
-        break
-    except OSError:
-        if h2.poll() is not None:
-            break
+
+
+def await_server(process, port):
+    while process.poll() is None:
+        try:
+            socket.create_connection(("45.33.32.11", port), 1).close()
+            return
+        except OSError:
+            time.sleep(0.01)
+
+
+await_server(h2, 443)
+if "ECHO_SERVER" in os.environ:
+    echo = subprocess.Popen(["node", os.environ["ECHO_SERVER"], DIR, "45.33.32.11", "9450"],
+                            preexec_fn=lambda: ctypes.CDLL(None).prctl(1, signal.SIGKILL))
+    await_server(echo, 9450)
 LOG.write("ready\n")
 threading.Event().wait(300)

@@ -345,3 +345,82 @@ E'
     [ "$(uses)" -eq 4 ]
     clean
 }
+
+# Inside: node with a session of HTTP/2 to the server that says in one stream what it heard in another.
+echo_client='
+import net from "node:net";
+import http2 from "node:http2";
+import { readFileSync } from "node:fs";
+const socket = net.connect(3128, "127.0.0.1");
+socket.write("CONNECT second.test:9450 HTTP/1.1\r\nHost: second.test:9450\r\n\r\n");
+await new Promise((done) => socket.once("data", done));
+import tls from "node:tls";
+const session = http2.connect("https://second.test:9450", {
+    createConnection: () => tls.connect({ socket, servername: "second.test", ALPNProtocols: ["h2"], ca: readFileSync(process.env.CA) }) });
+session.on("error", (e) => console.log("session", e.code));
+const ask = (path, headers = {}) => {
+    const stream = session.request({ ":path": path, ...headers });
+    const got = { path, status: 0, body: "", more: [] };
+    got.begun = new Promise((done) => stream.once("data", done).once("close", done));
+    got.done = new Promise((done) => stream.once("close", () => done(got)));
+    stream.on("headers", (h) => got.more.push(JSON.stringify(h)));
+    stream.on("response", (h) => { got.status = h[":status"]; got.more.push(JSON.stringify(h)); });
+    stream.on("trailers", (h) => got.more.push(JSON.stringify(h)));
+    stream.on("data", (d) => (got.body += d.toString("latin1")));
+    stream.on("error", (e) => (got.error = e.code));
+    return got;
+};
+const key = (name) => ({ authorization: "Bearer ${vault:" + name + "}" });
+const show = (got) => console.log(got.path, got.status, got.error ?? "whole", got.body.trim().replace(/\n/g, "|"), ...got.more);
+'
+
+in_echo_world() { # SCRIPT, as a module behind $echo_client
+    ECHO_SERVER="$BATS_TEST_DIRNAME/egress-echo.mjs" MODULE="$echo_client$1
+session.close(); socket.destroy(); process.exit(0);" in_vault_world "$(allow "second.test:9450,$REST")" \
+        'timeout 40 node --input-type=module -e "$MODULE" 2>&1 | tee "$DIR/answers/said"'
+}
+
+@test "HTTP/2: a secret comes back in no other stream, begun before it or not" {
+    CANARY=canary-7f3a9c51kq8w # one that may also be the name of a header
+    bound KEY --host second.test --port 9450 --slot header:authorization
+    run in_echo_world '
+        const slow = ask("/slow"); await slow.begun;
+        const coded = ask("/coded"); await coded.begun;
+        const late = ask("/late", { "accept-encoding": "gzip" });
+        const before = ask("/slow"); await before.begun;
+        show(await ask("/key", key("KEY")).done);
+        for (const got of [slow, before, coded, late]) show(await got.done);
+        const after = ask("/slow"); await after.begun;
+        show(await ask("/key", key("KEY")).done);
+        show(await after.done);
+        show(await ask("/hints", key("KEY")).done);'
+    echo "$output"
+    [ "$(grep -c "^Bearer $CANARY" "$DIR/heard")" -eq 2 ] # control: it did go out
+    [ "$(grep -c "^/slow 200 whole begun|heard Bearer \*\*\*\*" <<<"$output")" -eq 3 ]
+    [ "$(grep -c "^/key 200 whole taken" <<<"$output")" -eq 2 ]
+    grep -q "^/coded 200 ERR_HTTP2_STREAM_ERROR" <<<"$output"
+    grep -q "^/late 502 " <<<"$output"
+    grep -q '^/hints 200 whole hinted.*:103.*"link":"<\*\*\*.*"x-value":"\*\*\*.*"x-\*\*\*.*"x-trailer":"\*\*\*' <<<"$output"
+    [[ "$output" != *"$CANARY"* ]]
+    [ "$(counted 'c["scrubbed"]')" -ge 7 ]
+    clean
+}
+
+@test "HTTP/2: a connection that has carried eight secrets gets no ninth, and another one does" {
+    for n in 1 2 3 4 5 6 7 8 9; do
+        CANARY=canary-number-$n-c51kq8w
+        bound "K$n" --host second.test --port 9450 --slot header:authorization
+    done
+    run in_echo_world '
+        const slow = ask("/slow"); await slow.begun;
+        for (const n of [1, 2, 3, 4, 5, 6, 7, 8, 9]) show(await ask("/key", key("K" + n)).done);
+        show(await slow.done);'
+    echo "$output"
+    [ "$(grep -c "^/key 200 whole taken" <<<"$output")" -eq 8 ]
+    grep -q "^/key 429 .*VAULT_LIMIT" <<<"$output"
+    [ "$(wc -l <"$DIR/heard")" -eq 8 ]
+    [[ "$output" != *canary-number* ]]
+    rm "$DIR/log"
+    run in_echo_world 'show(await ask("/key", key("K9")).done);'
+    grep -q "^/key 200 whole taken" <<<"$output"
+}

@@ -58,6 +58,8 @@ static void fill(struct asked *asked, const struct vault_request *request, struc
     struct h2_sent sent;
 
     if (!wanted_fill(asked->wanted, asked->conn, request, &no)) {
+        if (asked->conn->value_n == VAULT_SCRUB_MAX)
+            h2_relay_finish(asked->conn->intercept->h2); /* it has carried what it may */
         refuse(asked, &no, out);
         return;
     }
@@ -225,23 +227,47 @@ static void strike(struct asked *asked, struct str text)
         (void)vault_scrub_text(asked->scrub, (char *)(uintptr_t)text.p, text.n);
 }
 
-bool h2_scrub_head(struct asked *asked, const struct http_head *head)
+/* A secret that another stream sent meanwhile may come back in this one: from here on it is looked
+ * for, too. */
+static bool look_for_more(struct asked *asked)
 {
+    struct vault_scrub *before = asked->scrub;
     struct err err;
 
+    if (asked->turn == asked->conn->value_turn)
+        return true;
+    asked->scrub = NULL;
+    asked->turn = asked->conn->value_turn;
+    if (values_scrub(asked->conn, &asked->scrub, &err) == 0 && before)
+        vault_scrub_follow(asked->scrub, before);
+    vault_scrub_free(before);
+    return asked->scrub != NULL;
+}
+
+/* What is compressed cannot be looked through, and ends when there is something to look for. */
+static bool can_look(struct asked *asked)
+{
     if (asked->conn->value_n == 0)
         return true;
-    if (!asked->scrub && values_scrub(asked->conn, &asked->scrub, &err) < 0)
+    if (!asked->is_coded)
+        return look_for_more(asked);
+    h2_count_refusal(asked->conn, asked, 502, vault_fault_code(VAULT_FAULT_ENCODED_ANSWER),
+                     asked->conn->way.entry);
+    return false;
+}
+
+bool h2_scrub_head(struct asked *asked, const struct http_head *head)
+{
+    if (head->status >= 200 && head->framing != HTTP_NO_BODY)
+        asked->is_coded = vault_answer_check(head->headers, head->header_count) != VAULT_NO_FAULT;
+    if (!can_look(asked))
         return false;
-    if (asked->is_plain && head->status && head->framing != HTTP_NO_BODY &&
-        vault_answer_check(head->headers, head->header_count)) {
-        h2_count_refusal(asked->conn, asked, 502, vault_fault_code(VAULT_FAULT_ENCODED_ANSWER),
-                         asked->conn->way.entry);
-        return false;
-    }
-    for (size_t i = 0; i < head->header_count; i++)
+    for (size_t i = 0; asked->scrub && i < head->header_count; i++) {
+        strike(asked, head->headers[i].name);
         strike(asked, head->headers[i].value);
-    flag(asked);
+    }
+    if (asked->scrub)
+        flag(asked);
     return true;
 }
 
@@ -249,6 +275,8 @@ bool h2_scrub_body(struct asked *asked, struct str piece, bool is_last, struct b
 {
     struct err err;
 
+    if (!can_look(asked))
+        return false;
     if (!asked->scrub)
         return buf_add_str(out, piece, &err) == 0;
     if (vault_scrub_feed(asked->scrub, piece, is_last, out, &err) < 0)

@@ -161,7 +161,6 @@ void h2_pass(struct conn *conn, struct asked *asked, const struct h2_sent *sent,
             word.sent[n++] = sent->headers[i];
     if (conn->value_n)
         word.sent[n++] = (struct http_header){STR_LIT("accept-encoding"), STR_LIT("identity")};
-    asked->is_plain = conn->value_n > 0;
     *out = (struct h2_word){.answer = H2_PASS,
                             .headers = word.sent,
                             .header_count = n,
@@ -288,8 +287,8 @@ static bool judge_response(void *owner, struct h2_stream *stream, struct http_he
         return false;
     if (!h2_scrub_head(asked, head))
         return false;
-    if (head->status == 0)
-        return true; /* trailers */
+    if (head->status < 200)
+        return true; /* trailers, or not the answer yet */
     net_rules_response(conn->sandbox->rules, &knock, &asked->request, length,
                        http_find(head, "content-type"), &verdict);
     if (verdict.kind != NET_ALLOW) {

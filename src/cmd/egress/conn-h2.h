@@ -22,8 +22,9 @@ struct asked {
     struct wanted *wanted; /* NULL: there is no vault */
     struct timer timer;    /* for the keeper's answers */
     struct vault_scan placeholders;
-    bool is_plain; /* it asked for an answer that can be looked through */
+    bool is_coded; /* its answer is compressed, and cannot be looked through */
     struct vault_scrub *scrub;
+    unsigned turn; /* conn->value_turn when it was made */
     uint64_t flagged;
 };
 

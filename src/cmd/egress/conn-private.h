@@ -159,8 +159,9 @@ struct conn {
     struct intercept *intercept; /* NULL: nothing secure is looked into */
 
     /* Secrets it has carried: struck out of whatever comes back. */
-    struct secret *values[VAULT_USES_MAX];
+    struct secret *values[VAULT_SCRUB_MAX];
     size_t value_n;
+    unsigned value_turn; /* grows with each */
 
     /* Of the exchange, or the tunnel; and how many of the server's bytes it has paid for. */
     struct net_purse purse;

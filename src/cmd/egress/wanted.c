@@ -186,34 +186,37 @@ bool wanted_find(struct wanted *wanted, const struct conn *conn, const struct ne
     return !fault && are_bound(wanted);
 }
 
+static const struct wanted_no no_memory = {503, "VAULT_UNAVAILABLE",
+                                           "no locked memory for a secret is left"};
+
 /* What could not be remembered could not be struck out of the answer. */
-static bool remember(struct conn *conn, struct str value)
+static bool remember(struct conn *conn, struct str value, struct wanted_no *no)
 {
     struct err err;
 
     for (size_t i = 0; i < conn->value_n; i++)
         if (secret_is_same(secret_reveal(conn->values[i]), value))
             return true;
-    /* The oldest gives way: four secrets on one connection are rare enough. */
-    if (conn->value_n == VAULT_USES_MAX) {
-        secret_free(conn->values[0]);
-        for (size_t i = 1; i < conn->value_n; i++)
-            conn->values[i - 1] = conn->values[i];
-        conn->value_n--;
-    }
+    *no = (struct wanted_no){429, "VAULT_LIMIT",
+                             "this connection has carried eight secrets; ask on another one"};
+    if (conn->value_n == VAULT_SCRUB_MAX)
+        return false;
+    *no = no_memory;
     if (secret_new(value, &conn->values[conn->value_n], &err) < 0)
         return false;
     conn->value_n++;
+    conn->value_turn++;
     return true;
 }
 
-static bool remember_use(struct conn *conn, const struct vault_use *use, struct str value)
+static bool remember_use(struct conn *conn, const struct vault_use *use, struct str value,
+                         struct wanted_no *no)
 {
     struct str parts[VAULT_SECRET_PARTS];
     size_t n = vault_use_secrets(use, value, parts);
 
     for (size_t i = 0; i < n; i++)
-        if (!remember(conn, parts[i]))
+        if (!remember(conn, parts[i], no))
             return false;
     return true;
 }
@@ -225,18 +228,18 @@ bool wanted_fill(struct wanted *wanted, struct conn *conn, const struct vault_re
     char host[AUTHORITY_BYTES];
     struct vault_request sent;
     enum vault_fault fault;
-    bool is_remembered = true;
     struct err err;
     char *room;
     size_t n;
 
     for (size_t i = 0; i < wanted->value_n; i++) {
         values[i] = secret_reveal(wanted->values[i]);
-        is_remembered = is_remembered && remember_use(conn, &wanted->uses.v[i], values[i]);
+        if (!remember_use(conn, &wanted->uses.v[i], values[i], no))
+            return false;
     }
     n = vault_fill_bytes(request, &wanted->uses, values);
-    if (!is_remembered || secret_blank(n, &wanted->memory, &room, &err) < 0) {
-        *no = (struct wanted_no){503, "VAULT_UNAVAILABLE", "no locked memory for a secret is left"};
+    if (secret_blank(n, &wanted->memory, &room, &err) < 0) {
+        *no = no_memory;
         return false;
     }
     conn_authority(conn, host);
@@ -262,7 +265,7 @@ void values_free(struct conn *conn)
 
 int values_scrub(const struct conn *conn, struct vault_scrub **out, struct err *err)
 {
-    struct str values[VAULT_USES_MAX];
+    struct str values[VAULT_SCRUB_MAX];
 
     *out = NULL;
     if (conn->value_n == 0)

@@ -23,7 +23,7 @@ static void take_response(struct stream *stream, bool ends)
         return;
     }
     if (head.status < 200) {
-        if (head.status != 101 && submit_interim(stream, &head) < 0)
+        if (head.status != 101 && (!ask_owner(stream, &head) || submit_interim(stream, &head) < 0))
             stream_cut(stream, H2_CUT, "H2_CUT");
         return;
     }

@@ -72,9 +72,10 @@ struct h2_calls {
     /* The body that H2_HOLD asked for, whole, and the head again. May answer H2_WAIT too. */
     void (*judge_body)(void *owner, struct h2_stream *stream, const struct http_head *head,
                        struct str body, struct h2_word *out);
-    /* The server's head, or behind the body its trailers (then status is 0). Its values lie in
-     * memory of ours and may be changed in place, not their number (a secret that comes back is
-     * struck out). False cuts the stream: the client gets 502. May be NULL. */
+    /* The server's head, or one before it (a status below 200), or behind the body its trailers
+     * (then status is 0). Names and values lie in memory of ours and may be changed in place, not
+     * their number (a secret that comes back is struck out). False cuts the stream: the client gets
+     * 502. May be NULL. */
     bool (*response)(void *owner, struct h2_stream *stream, struct http_head *head);
     /* A piece of a request's body on its way, or the value of a trailer; not of bodies that were
      * held. False cuts the stream (a budget is used up). May be NULL. */

@@ -5,6 +5,7 @@
  * decided; then everything from there on is held. Forms may be mixed within one kind ("%41b%43"),
  * because the one who encodes chooses which characters to escape. */
 
+#include <assert.h>
 #include <string.h>
 #include <strings.h>
 
@@ -25,7 +26,7 @@ struct value {
 
 struct vault_scrub {
     struct secret *memory; /* of the values, their forms and what is held */
-    struct value values[VAULT_USES_MAX];
+    struct value values[VAULT_SCRUB_MAX];
     size_t n;
     char *held;
     size_t held_n;
@@ -247,8 +248,8 @@ static void note_beginnings(struct vault_scrub *scrub, const struct value *value
 
 static int check_values(const struct str *values, size_t n, struct err *err)
 {
-    if (n > VAULT_USES_MAX)
-        return err_set(err, ERR_LIMIT, "more than %d secrets in one request", VAULT_USES_MAX);
+    if (n > VAULT_SCRUB_MAX)
+        return err_set(err, ERR_LIMIT, "more than %d secrets to look for", VAULT_SCRUB_MAX);
     for (size_t i = 0; i < n; i++)
         if (values[i].n < VAULT_VALUE_MIN || values[i].n > VAULT_VALUE_MAX)
             return err_set(err, ERR_INVALID, "a secret has %d to %d bytes", VAULT_VALUE_MIN,
@@ -337,6 +338,15 @@ int vault_scrub_feed(struct vault_scrub *scrub, struct str piece, bool is_last, 
     secret_wipe(out->p + before + done, scrub->held_n);
     out->n = before + done;
     return 0;
+}
+
+void vault_scrub_follow(struct vault_scrub *scrub, struct vault_scrub *before)
+{
+    assert(scrub->held_n == 0 && before->held_n <= scrub->held_max);
+    memcpy(scrub->held, before->held, before->held_n);
+    scrub->held_n = before->held_n;
+    scrub->hits = before->hits;
+    before->held_n = 0;
 }
 
 size_t vault_scrub_held_max(const struct vault_scrub *scrub)

@@ -29,6 +29,7 @@
 #include "lib/vault/vault-slot.h"
 
 #define VAULT_USES_MAX 4            /* in one request */
+#define VAULT_SCRUB_MAX 8           /* looked for in one answer: what a connection has carried */
 #define VAULT_BODY_MAX (256 * 1024) /* a body that is held to be filled in */
 #define VAULT_MARKERS 9
 
@@ -149,7 +150,7 @@ enum vault_fault vault_fill(const struct vault_request *request, const struct va
  * percent encoded, JSON escaped, hex, base64 in either alphabet at any alignment. */
 struct vault_scrub;
 
-/* Copies the values, at most VAULT_USES_MAX, into locked memory. */
+/* Copies the values, at most VAULT_SCRUB_MAX, into locked memory. */
 int vault_scrub_new(const struct str *values, size_t n, struct vault_scrub **out,
                     struct err *err) MUST_CHECK;
 void vault_scrub_free(struct vault_scrub *scrub);
@@ -161,6 +162,8 @@ AUTO_TYPE(vault_scrub)
 int vault_scrub_feed(struct vault_scrub *scrub, struct str piece, bool is_last, struct buf *out,
                      struct err *err) MUST_CHECK;
 size_t vault_scrub_held_max(const struct vault_scrub *scrub);
+/* Goes on in the middle of a body where one that looked for fewer of the same values stopped. */
+void vault_scrub_follow(struct vault_scrub *scrub, struct vault_scrub *before);
 /* One whole text, in place: a header's value, a reason phrase. True: there was something. */
 bool vault_scrub_text(struct vault_scrub *scrub, char *text, size_t n);
 /* How many values were taken out: more than 0 is an event (H04). */

@@ -116,6 +116,33 @@ TEST(several_values_are_looked_for_at_once)
     CHECK_TEXT(text, "a ************ and a ***********");
 }
 
+TEST(a_value_that_comes_later_is_looked_for_from_there_on)
+{
+    const struct str values[] = {STR_LIT("first-value"), STR_LIT("a-longer-second-value")};
+    static const char in[] = "first-value first-value, a-longer-second-value";
+
+    for (size_t cut = 0; cut < sizeof in; cut++) {
+        AUTO(vault_scrub) struct vault_scrub *before = NULL;
+        AUTO(vault_scrub) struct vault_scrub *scrub = NULL;
+        AUTO_BUF struct buf out = BUF(1024);
+        struct err err;
+
+        CHECK_INT(vault_scrub_new(values, 1, &before, &err), 0);
+        CHECK_INT(vault_scrub_feed(before, (struct str){in, cut}, false, &out, &err), 0);
+        CHECK_INT(vault_scrub_new(values, 2, &scrub, &err), 0);
+        vault_scrub_follow(scrub, before);
+        CHECK_INT(
+            vault_scrub_feed(scrub, (struct str){in + cut, sizeof in - 1 - cut}, true, &out, &err),
+            0);
+        CHECK_INT(out.n, sizeof in - 1);
+        CHECK(memcmp(out.p, "*********** ***********, ", 25) == 0);
+        if (cut <= 25) { /* it began behind that */
+            CHECK(memcmp(out.p + 25, "*********************", 21) == 0);
+            CHECK_INT(vault_scrub_hits(scrub), 3);
+        }
+    }
+}
+
 TEST(short_values_are_no_secrets)
 {
     const struct str value = STR_LIT("short");
