@@ -25,7 +25,7 @@ in_vault_world() { # RULES SCRIPT
     local user=()
     [ "$(id -u)" -eq 0 ] || user=(-U -r)
     printf '%s' "$1" > "$DIR/rules"
-    SERVERS="$BATS_TEST_DIRNAME/egress-tls-servers.py" EGRESS_BIN="$EGRESS_BIN" SCRIPT="$asking$2" \
+    BRIG="$BRIG" SERVERS="$BATS_TEST_DIRNAME/egress-tls-servers.py" EGRESS_BIN="$EGRESS_BIN" SCRIPT="$asking$2" \
         SSL_CERT_FILE="$DIR/root.crt" CA="$DIR/state/egress/ca.pem" \
         PROXY=http://127.0.0.1:3128 no_proxy= NO_PROXY= \
         timeout -k 5 60 unshare "${user[@]}" -m -n -p -f --mount-proc bash -c "$egress_world"
@@ -165,6 +165,33 @@ P
     clean
     [ "$(seen)" -eq 0 ]
     [ "$(uses)" -eq 3 ]
+}
+
+@test "OpenShell 91: a rotated value goes out under the same placeholder, an unbound or removed one no more" {
+    bound KEY --host api.test --slot header:authorization
+    run in_vault_world "$(allow "api.test:443,$REST")" '
+        auth="Authorization: Bearer \${vault:KEY}"
+        ask first -H "$auth" https://api.test/first
+        printf %s another-value-0815 | "$BRIG" vault rotate KEY >/dev/null && ask second -H "$auth" https://api.test/second
+        "$BRIG" vault unbind KEY "$("$BRIG" vault show KEY --json | jq -r ".bindings[0].id")" >/dev/null && ask third -H "$auth" https://api.test/third; code third
+        "$BRIG" vault bind KEY --host api.test --slot header:authorization >/dev/null && ask fourth -H "$auth" https://api.test/fourth
+        "$BRIG" vault remove KEY >/dev/null && ask fifth -H "$auth" https://api.test/fifth; code fifth'
+    echo "$output"
+    for name in first second fourth; do [[ "$output" == *"$name 200"* ]]; done
+    for name in third fifth; do [[ "$output" == *"$name 403"$'\n'VAULT_NOT_BOUND* ]]; done
+    [ "$(grep -c "^Authorization: Bearer $CANARY" "$DIR/seen")" -eq 1 ]
+    [ "$(grep -c "^Authorization: Bearer another-value-0815" "$DIR/seen")" -eq 2 ]
+}
+
+@test "OpenShell 90: what nobody reads gets no secret, whatever the rule says" {
+    bound KEY --host api.test --slot header:authorization
+    run in_vault_world "$(allow "api.test:443,allow_uninspected_credentials=true")" '
+        ask tunnel --cacert "$DIR/root.crt" -H "Authorization: Bearer \${vault:KEY}" https://api.test/tunnel'
+    echo "$output"
+    [[ "$output" == *"tunnel 200"* ]]
+    grep -qF 'Authorization: Bearer ${vault:KEY}' "$DIR/seen"
+    [ "$(seen)" -eq 0 ]
+    [ "$(uses)" -eq 0 ]
 }
 
 @test "credential_signing: what is not signed so is refused" {

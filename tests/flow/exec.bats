@@ -344,6 +344,20 @@ EOF
     [ "$output" = /x ]
 }
 
+@test "OpenShell 94: a credential given as a variable is passed on, and the vault is named" {
+    run --separate-stderr brig sandbox exec --env MY_TOKEN=ghp_abcdefghijklmnopqrstuvwxyz0123456789 -- sh -c 'echo ${#MY_TOKEN}' </dev/null
+    status_is 0
+    [ "$output" = 40 ]
+    [[ "$stderr" == *"the value of MY_TOKEN looks like a credential"*"brig vault set"* ]]
+    [[ "$stderr" != *ghp_* ]]
+    run --separate-stderr env MY_TOKEN=ghp_abcdefghijklmnopqrstuvwxyz0123456789 "$BRIG" sandbox exec --env MY_TOKEN -- true </dev/null
+    [[ "$stderr" == *"the value of MY_TOKEN looks like a credential"* ]]
+    run --separate-stderr brig sandbox exec --env MY_TOKEN=sk-OPENSHELL-RESOLVE-ENV-KEY --env A=b -- true </dev/null
+    [[ "$stderr" != *credential* ]]
+    run --separate-stderr quiet --env MY_TOKEN=ghp_abcdefghijklmnopqrstuvwxyz0123456789 -- true </dev/null
+    [[ "$stderr" != *credential* ]]
+}
+
 @test "a variable that is not set here, or given twice, is refused" {
     run env -u NOT_HERE "$BRIG" sandbox exec --env NOT_HERE -- true </dev/null
     status_is 64

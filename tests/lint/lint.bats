@@ -40,6 +40,14 @@ small_tree() {
     [ "$status" -eq 0 ]
 }
 
+@test "every test that docs/openshell.md names is there" {
+    rows=$(sed -n 's/^| [0-9].*| \(tests[^ :]*\): `\(.*\)` |$/\1\t\2/p' docs/openshell.md)
+    [ "$(printf '%s\n' "$rows" | wc -l)" = "$(grep -c '^| [0-9]' docs/openshell.md)" ]
+    while IFS=$'\t' read -r file name; do
+        grep -qF -- "$name" "$file" || { echo "$file has no: $name"; return 1; }
+    done <<<"$rows"
+}
+
 @test "house rules hold" {
     run tools/lint
     echo "$output"

@@ -61,6 +61,9 @@ void help_command(const struct invocation *inv, const struct command *command, F
 int parse_options(struct invocation *inv, const char *const *words, size_t n,
                   struct err *err) MUST_CHECK;
 
+/* Says which values of --env look like credentials: env-secrets.c. */
+void env_say_secrets(struct invocation *inv);
+
 /* Runs the command where it belongs: remote.c. */
 int command_run(struct invocation *inv);
 

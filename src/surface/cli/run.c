@@ -103,6 +103,8 @@ static int run_command(struct invocation *inv, const struct command *command,
     }
     if (parse_options(inv, words, n, &err) < 0)
         return cli_error(inv, &err);
+    if (command_option(command, "--env"))
+        env_say_secrets(inv);
     return command_run(inv);
 }
 
