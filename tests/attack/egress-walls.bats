@@ -174,6 +174,28 @@ ancestors() {
     both ancestors
 }
 
+# What is remembered of a process must not outlive the program it ran.
+become_another() {
+    bash=$(realpath /usr/bin/bash)
+    perl=$(realpath /usr/bin/perl)
+    # the caller itself: seen as bash, then another program under the same number
+    run -0 box -- bash -c 'exec 5<>/dev/tcp/9.9.9.9/443; cat <&5; exec /mnt/attack/connects plainly 9.9.9.9 443'
+    [ "${#lines[@]}" -eq 2 ]
+    [ "${lines[0]}" = "$bash $(hash_of "$bash") script=unknown" ]
+    output=${lines[1]} is_seen /mnt/attack/connects "$ATTACK/connects"
+    # its parent: seen as bash, then another program under the same number
+    run -0 box -- bash -c 'mkfifo /tmp/a /tmp/b; /mnt/attack/connects plainly 9.9.9.9 443
+        /mnt/attack/connects waits 9.9.9.9 443 /tmp/a /tmp/b &
+        exec perl -e "open A, q(>), q(/tmp/a); close A; open B, q(>), q(/tmp/b); close B; wait"'
+    [ "${#lines[@]}" -eq 2 ]
+    output=${lines[0]} is_seen /mnt/attack/connects "$ATTACK/connects" "<- $bash"
+    output=${lines[1]} is_seen /mnt/attack/connects "$ATTACK/connects" "<- $perl"
+}
+
+@test "whoever was seen and became another program is seen as that one" {
+    both become_another
+}
+
 orphans() {
     run -0 connects orphan 9.9.9.9 443
     is_seen /mnt/attack/connects "$ATTACK/connects" lost

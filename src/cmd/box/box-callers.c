@@ -17,6 +17,7 @@
 
 #include "cmd/box/box-identity.h"
 #include "lib/base/memory.h"
+#include "lib/linux/sys.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -35,6 +36,8 @@
 #ifndef PIDFD_THREAD
 #define PIDFD_THREAD O_EXCL /* Linux 6.9; before, only the first thread of a process has one */
 #endif
+#define NOTIF_SET_FLAGS SECCOMP_IOW(4, uint64_t) /* Linux 6.6 */
+#define NOTIF_SYNC_WAKE_UP 1UL
 #define STACK_BYTES (256UL << 10)
 #define FULL_WAIT_MS 1000 /* for egress to read, before a call fails */
 #define STATUS_BYTES 512
@@ -87,13 +90,14 @@ static pid_t process_of(pid_t thread)
 /* The thread itself, whose descriptors may be its own, and the process it belongs to. */
 static int open_thread(pid_t thread, pid_t *process)
 {
+    struct pidfd_facts facts;
     int fd = pidfd_open(thread, 0);
 
     *process = thread;
     if (fd >= 0 || (errno != EINVAL && errno != ENOENT)) /* kernels differ */
         return fd;                                       /* the first of its process, or gone */
-    *process = process_of(thread);
     fd = pidfd_open(thread, PIDFD_THREAD);
+    *process = fd >= 0 && sys_pidfd_facts(fd, &facts) == 0 ? facts.process : process_of(thread);
     return fd >= 0 ? fd : pidfd_open(*process, 0);
 }
 
@@ -105,16 +109,12 @@ static uint64_t socket_number(int fd, int option)
     return getsockopt(fd, SOL_SOCKET, option, &number, &n) == 0 ? number : 0;
 }
 
-/* The socket the call is about; false: not one that egress hears of. */
-static bool see_socket(const struct callers *callers, struct handover_caller *out, pid_t *process)
+/* The socket the call is about, by the descriptor of the thread; false: not one that egress hears
+ * of. */
+static bool see_socket(const struct callers *callers, int thread_fd, struct handover_caller *out)
 {
-    AUTO_FD int thread_fd = open_thread((pid_t)callers->in.notice.pid, process);
-    AUTO_FD int fd = -1;
+    AUTO_FD int fd = pidfd_getfd(thread_fd, (int)callers->in.notice.data.args[0], 0);
 
-    /* Valid now: the number was the caller's when it was opened. */
-    if (thread_fd < 0 || !is_valid(callers))
-        return false;
-    fd = pidfd_getfd(thread_fd, (int)callers->in.notice.data.args[0], 0);
     if (fd < 0 || socket_number(fd, SO_TYPE) != SOCK_STREAM)
         return false;
     out->family = (uint32_t)socket_number(fd, SO_DOMAIN);
@@ -140,12 +140,17 @@ static int tell(struct callers *callers, size_t n)
 
 static int look(struct callers *callers)
 {
+    pid_t thread = (pid_t)callers->in.notice.pid, process;
+    AUTO_FD int thread_fd = open_thread(thread, &process);
     struct handover_caller seen = {.cookie = 0};
     struct handover_caller *caller = &callers->identity.caller;
-    pid_t process;
+    int process_fd;
 
-    if (!see_socket(callers, &seen, &process) || identity_see(&callers->identity, process) < 0 ||
-        !is_valid(callers))
+    /* Valid now: the number was the caller's when it was opened. */
+    if (thread_fd < 0 || !is_valid(callers) || !see_socket(callers, thread_fd, &seen))
+        return GO_ON;
+    process_fd = process == thread ? TAKE_FD(thread_fd) : pidfd_open(process, 0);
+    if (identity_see(&callers->identity, process, process_fd) < 0 || !is_valid(callers))
         return GO_ON;
     caller->cookie = seen.cookie;
     caller->family = seen.family;
@@ -204,6 +209,13 @@ static int check_sizes(struct err *err)
     return 0;
 }
 
+/* Whoever calls waits for us, and we for the next call: whoever is woken goes on where the other
+ * one ran, instead of on a processor that has to be woken first. Linux 6.6; it works without. */
+static void stay_on_processor(int heard_fd)
+{
+    (void)ioctl(heard_fd, NOTIF_SET_FLAGS, NOTIF_SYNC_WAKE_UP);
+}
+
 /* Signals are the main thread's. */
 static int start_thread(struct callers *callers)
 {
@@ -235,6 +247,7 @@ int callers_start(int heard_fd, int pair_fd, pid_t first, const struct commands 
     callers->heard_fd = heard_fd;
     callers->pair_fd = pair_fd;
     identity_init(&callers->identity, first, commands);
+    stay_on_processor(heard_fd);
     errno = start_thread(callers);
     if (errno)
         return err_os(err, "starting the thread that sees who connects");

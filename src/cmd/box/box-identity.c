@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Everything is read through one open folder of /proc a process: that stays the same process,
+/* Everything is read through what box-process.c holds of a process: that stays the same process,
  * whoever gets its number later. The caller itself waits in its system call meanwhile and can
  * become no other program; whoever calls us makes sure of that afterwards. Its ancestors can: what
- * a look at one begins with must still be so at its end. */
+ * a look at one begins with must still be so at its end.
+ *
+ * What is remembered of a process is only what stays true of it as long as it lives, whatever it
+ * executes: that box noted it as a command, and that it is box's own. Which program it runs is
+ * looked at for every call. */
 
 #include "cmd/box/box-identity.h"
 
@@ -15,6 +19,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/pidfd.h>
 #include <unistd.h>
 
 #define DELETED " (deleted)"
@@ -22,14 +27,6 @@
 #define NEVER_EXECED 0x40U /* PF_FORKNOEXEC of the kernel's: it still runs what its parent ran */
 
 enum { TEXT_EXE, TEXT_SCRIPT, TEXT_FIRST_ANCESTOR };
-
-static int open_process(pid_t pid)
-{
-    char path[32];
-
-    (void)snprintf(path, sizeof path, "/proc/%d", pid);
-    return open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
-}
 
 static ssize_t read_file(int dir_fd, const char *name, char *out, size_t size)
 {
@@ -76,19 +73,17 @@ static void name_program(int dir_fd, const struct stat *st, char *text,
         out->path = path;
 }
 
-static int see_program(struct identity *identity, int dir_fd, char *text,
+static int see_program(struct identity *identity, int dir_fd, char *text, struct stat *st,
                        struct handover_program *out)
 {
-    struct stat st;
-
     *out = (struct handover_program){.flags = 0};
-    if (fstatat(dir_fd, "exe", &st, 0) < 0) {
+    if (fstatat(dir_fd, "exe", st, 0) < 0) {
         out->flags = HANDOVER_NO_PATH;
         return -1;
     }
-    if (content_hash(&identity->contents, dir_fd, "exe", &st, &out->hash))
+    if (content_hash(&identity->contents, dir_fd, "exe", st, &out->hash))
         out->flags |= HANDOVER_HASHED;
-    name_program(dir_fd, &st, text, out);
+    name_program(dir_fd, st, text, out);
     return 0;
 }
 
@@ -162,87 +157,140 @@ static void see_scripts(struct identity *identity, int dir_fd)
 
 /* ---- ancestors ---- */
 
+static bool is_known_command(const struct identity *identity, const struct process *process)
+{
+    return process->serial &&
+           identity->known[process->serial % KNOWN_PROCESSES].serial == process->serial;
+}
+
+static bool is_known_ours(const struct identity *identity, const struct process *process)
+{
+    return process->serial && identity->ours[process->serial % KNOWN_PROCESSES] == process->serial;
+}
+
 /* A process between PID 1 and a command is ours: it was forked by PID 1 and has become nothing
  * else. An ordinary user may not look at its program, nor at PID 1's. */
-static bool is_ours(const struct identity *identity, int dir_fd, const struct process_facts *facts)
+static bool looks_like_ours(const struct identity *identity, const struct process *process)
 {
+    struct process_facts facts;
     struct stat st;
 
-    if (facts->parent != identity->first || !(facts->flags & NEVER_EXECED))
+    if (!facts_read(process->dir_fd, "stat", &facts) || facts.parent != identity->first ||
+        !(facts.flags & NEVER_EXECED))
         return false;
-    if (fstatat(dir_fd, "exe", &st, 0) < 0)
+    if (fstatat(process->dir_fd, "exe", &st, 0) < 0)
         return errno == EACCES || errno == EPERM;
     return st.st_dev == identity->box.st_dev && st.st_ino == identity->box.st_ino;
 }
 
-/* It is still the parent, so it was all the time; and it still runs the same. */
-static bool is_unchanged(int child_fd, pid_t parent, int parent_fd, const struct stat *before)
+/* A command was noted when it was about to become one, so it never is. */
+static bool is_ours(const struct identity *identity, const struct process *process, pid_t parent)
 {
-    struct process_facts child;
-    struct stat after;
+    if (parent != identity->first || is_known_command(identity, process))
+        return false;
+    return is_known_ours(identity, process) || looks_like_ours(identity, process);
+}
 
-    return facts_read(child_fd, "stat", &child) && child.parent == parent &&
-           fstatat(parent_fd, "exe", &after, 0) == 0 && after.st_dev == before->st_dev &&
+/* It is still the parent, so it was all the time; and it still runs the same. */
+static bool is_unchanged(struct process *child, const struct process *parent,
+                         const struct stat *before)
+{
+    struct stat after;
+    pid_t now;
+
+    return process_parent(child, &now) && now == parent->pid &&
+           fstatat(parent->dir_fd, "exe", &after, 0) == 0 && after.st_dev == before->st_dev &&
            after.st_ino == before->st_ino;
 }
 
 /* False: nobody can say who it was. */
-static bool see_ancestor(struct identity *identity, int child_fd, pid_t pid, int fd)
+static bool see_ancestor(struct identity *identity, struct process *child,
+                         const struct process *process)
 {
     struct handover_caller *caller = &identity->caller;
     uint32_t at = caller->ancestor_n;
     struct stat before;
 
-    if (fstatat(fd, "exe", &before, 0) < 0)
-        return false;
-    if (see_program(identity, fd, identity->texts[TEXT_FIRST_ANCESTOR + at],
+    if (see_program(identity, process->dir_fd, identity->texts[TEXT_FIRST_ANCESTOR + at], &before,
                     &caller->ancestors[at]) < 0 ||
-        !is_unchanged(child_fd, pid, fd, &before))
+        !is_unchanged(child, process, &before))
         return false;
     caller->ancestor_n++;
     return true;
 }
 
-/* The first below PID 1 is a command that was started as one, or has lost whoever started it. */
-static bool is_command(struct identity *identity, int dir_fd, pid_t pid, uint64_t started)
+/* By when it was started, which takes long to ask. */
+static bool is_noted(const struct identity *identity, const struct process *process,
+                     struct known_command *found)
 {
-    size_t at = (size_t)pid % KNOWN_COMMANDS;
+    struct process_facts facts;
+    const struct known_command *known = &identity->known[(size_t)process->pid % KNOWN_PROCESSES];
 
-    if (identity->known[at].pid == pid && identity->known[at].started == started)
-        return true;
-    if (!commands_has(identity->commands, facts_inner_pid(dir_fd), started))
+    if (!facts_read(process->dir_fd, "stat", &facts))
         return false;
-    identity->known[at].pid = pid;
-    identity->known[at].started = started;
+    *found = (struct known_command){process->serial, process->pid, facts.started};
+    if (known->serial == 0 && known->pid == process->pid && known->started == facts.started)
+        return true;
+    return commands_has(identity->commands, facts_inner_pid(process->dir_fd), facts.started);
+}
+
+/* The first below PID 1 is a command that was started as one, or has lost whoever started it. */
+static bool is_command(struct identity *identity, const struct process *process)
+{
+    struct known_command found;
+
+    if (is_known_command(identity, process))
+        return true;
+    if (!is_noted(identity, process, &found))
+        return false;
+    identity->known[(found.serial ? found.serial : (uint64_t)found.pid) % KNOWN_PROCESSES] = found;
     return true;
 }
 
-static uint32_t see_ancestors(struct identity *identity, pid_t pid, int dir_fd)
+/* Ours is remembered only above a command: those that start commands execute nothing themselves.
+ * Were it another after all, it would hide nothing: whoever is below it was noted, or is lost. */
+static uint32_t end_at(struct identity *identity, const struct process *last,
+                       const struct process *ours)
 {
-    AUTO_FD int child = dup(dir_fd);
-    struct process_facts facts;
-
-    if (child < 0 || !facts_read(child, "stat", &facts))
+    if (!is_command(identity, last))
         return CALLER_ANCESTOR_LOST;
-    for (;;) {
-        pid_t parent = facts.parent;
-        uint64_t started = facts.started;
-        AUTO_FD int fd = -1;
+    if (ours && ours->serial)
+        identity->ours[ours->serial % KNOWN_PROCESSES] = ours->serial;
+    return 0;
+}
+
+static bool open_parent(const struct identity *identity, pid_t pid, struct process *out,
+                        pid_t *its_parent)
+{
+    int pid_fd = identity->by_folder || pid <= 0 ? -1 : pidfd_open(pid, 0);
+
+    return process_open(out, pid, pid_fd) && process_parent(out, its_parent);
+}
+
+static uint32_t see_ancestors(struct identity *identity, struct process *caller)
+{
+    AUTO_PROCESS struct process child = *caller;
+    pid_t parent, above;
+
+    *caller = NO_PROCESS; /* ours now */
+    if (!process_parent(&child, &parent))
+        return CALLER_ANCESTOR_LOST;
+    for (;; parent = above) {
+        AUTO_PROCESS struct process process = NO_PROCESS;
 
         if (parent == identity->first)
-            return is_command(identity, child, pid, started) ? 0 : CALLER_ANCESTOR_LOST;
-        fd = parent > 0 ? open_process(parent) : -1;
-        if (fd < 0 || !facts_read(fd, "stat", &facts))
+            return end_at(identity, &child, NULL);
+        if (!open_parent(identity, parent, &process, &above))
             return CALLER_ANCESTOR_LOST;
-        if (is_ours(identity, fd, &facts))
-            return is_command(identity, child, pid, started) ? 0 : CALLER_ANCESTOR_LOST;
+        if (is_ours(identity, &process, above))
+            return end_at(identity, &child, &process);
         if (identity->caller.ancestor_n == HANDOVER_ANCESTORS_MAX)
             return CALLER_ANCESTORS_CUT;
-        if (!see_ancestor(identity, child, parent, fd))
+        if (!see_ancestor(identity, &child, &process))
             return CALLER_ANCESTOR_LOST;
-        (void)close(child);
-        child = TAKE_FD(fd);
-        pid = parent;
+        process_close(&child);
+        child = process;
+        process = NO_PROCESS;
     }
 }
 
@@ -256,16 +304,18 @@ void identity_init(struct identity *identity, pid_t first, const struct commands
         identity->box = (struct stat){.st_ino = 0};
 }
 
-int identity_see(struct identity *identity, pid_t pid)
+int identity_see(struct identity *identity, pid_t pid, int pid_fd)
 {
     struct handover_caller *caller = &identity->caller;
-    AUTO_FD int dir_fd = open_process(pid);
+    AUTO_PROCESS struct process process = NO_PROCESS;
+    struct stat st;
 
     *caller = (struct handover_caller){.pid = (uint32_t)pid};
-    if (dir_fd < 0 || see_program(identity, dir_fd, identity->texts[TEXT_EXE], &caller->exe) < 0)
+    if (!process_open(&process, pid, pid_fd) ||
+        see_program(identity, process.dir_fd, identity->texts[TEXT_EXE], &st, &caller->exe) < 0)
         return -1;
     if (script_is_possible(caller->exe.path))
-        see_scripts(identity, dir_fd);
-    caller->flags |= see_ancestors(identity, pid, dir_fd);
+        see_scripts(identity, process.dir_fd);
+    caller->flags |= see_ancestors(identity, &process);
     return 0;
 }

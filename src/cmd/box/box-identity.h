@@ -55,6 +55,22 @@ bool facts_read(int dir_fd, const char *name, struct process_facts *out);
 /* Its number in the innermost PID namespace; -1: not to be had. */
 pid_t facts_inner_pid(int dir_fd);
 
+/* ---- box-process.c: one process, whoever gets its number later ---- */
+
+struct process {
+    pid_t pid;
+    int dir_fd;      /* its folder in /proc */
+    int pid_fd;      /* -1: its folder alone says what it is */
+    uint64_t serial; /* no other process ever has it; 0: not known (yet, or to this kernel) */
+};
+#define NO_PROCESS ((struct process){.dir_fd = -1, .pid_fd = -1})
+/* Takes over the descriptor, opened before. False: gone. */
+bool process_open(struct process *process, pid_t pid, int pid_fd);
+void process_close(struct process *process);
+#define AUTO_PROCESS __attribute__((cleanup(process_close)))
+/* Who its parent is now; on the way, its serial. False: gone. */
+bool process_parent(struct process *process, pid_t *out);
+
 /* Which processes are commands that box itself started. All others between PID 1 and nobody are
  * there because whoever started them is gone. Shared by outer, who reads, and those inside who
  * start commands; lost to whoever executes anything. */
@@ -74,7 +90,7 @@ bool commands_has(const struct commands *commands, pid_t inner, uint64_t started
 
 /* ---- box-identity.c ---- */
 
-#define KNOWN_COMMANDS 16
+#define KNOWN_PROCESSES 64
 #define IDENTITY_TEXT_BYTES (HANDOVER_PATH_MAX + 16) /* " (deleted)", and one byte too many */
 
 struct identity {
@@ -83,13 +99,17 @@ struct identity {
     struct contents contents;
     pid_t first; /* PID 1 of the sandbox */
     const struct commands *commands;
-    struct {
+    bool by_folder; /* as on a kernel that says nothing by the descriptor of a process */
+    struct known_command {
+        uint64_t serial; /* 0: by the two below */
         pid_t pid;
         uint64_t started;
-    } known[KNOWN_COMMANDS]; /* found among them before */
-    struct stat box;         /* our own program, which others of ours run in there */
+    } known[KNOWN_PROCESSES];       /* found among the commands before */
+    uint64_t ours[KNOWN_PROCESSES]; /* serials of processes of ours above commands */
+    struct stat box;                /* our own program, which others of ours run in there */
 };
 
 void identity_init(struct identity *identity, pid_t first, const struct commands *commands);
-/* Fills the caller's programs and flags. -1: the process cannot be looked at. */
-int identity_see(struct identity *identity, pid_t pid);
+/* Fills the caller's programs and flags. Takes over a descriptor of the process, -1: there is none.
+ * -1: the process cannot be looked at. */
+int identity_see(struct identity *identity, pid_t pid, int pid_fd);

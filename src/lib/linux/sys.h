@@ -21,3 +21,11 @@ int sys_pivot_root(const char *new_root, const char *put_old);
 
 /* openat2 beneath dir_fd, never through a magic link. resolve: RESOLVE_* of <linux/openat2.h>. */
 int sys_openat2(int dir_fd, const char *path, int flags, uint64_t resolve);
+
+/* What a descriptor of a process says of it, in one call; Linux 6.13, ENOTTY before. Numbers are
+ * those of our PID namespace. */
+struct pidfd_facts {
+    pid_t thread, process, parent;
+    uint64_t serial; /* no other process or thread of this machine ever has it */
+};
+int sys_pidfd_facts(int pidfd, struct pidfd_facts *out);

@@ -3,11 +3,15 @@
 /* What a process claims to run, and what a file's content is. */
 
 #include "cmd/box/box-identity.h"
+#include "lib/linux/sys.h"
 #include "test.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/pidfd.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -233,4 +237,209 @@ TEST(commands_are_those_that_were_noted)
     CHECK(facts_read(AT_FDCWD, "/proc/self/stat", &facts));
     CHECK(!commands_has(commands, getpid(), facts.started));
     CHECK(!commands_has(commands, -1, 0));
+}
+
+/* ---- who calls ---- */
+
+/* PID 1 of a sandbox, as far as this needs one: its command starts sleep, says its number, and
+ * becomes another program when it is told. */
+struct world {
+    pid_t first, caller;
+    int order; /* closed: become another */
+    struct commands *commands;
+};
+
+static NORETURN void be_first(const int said[2], const int order[2], bool is_noted)
+{
+    pid_t pid;
+
+    (void)close(order[1]);
+    pid = fork();
+    if (pid == 0) {
+        if (is_noted)
+            commands_note();
+        (void)dup2(order[0], 0);
+        (void)dup2(said[1], 1);
+        (void)execl("/bin/bash", "bash", "-c",
+                    "sleep 600 </dev/null >/dev/null & echo $!; read; exec perl -e '$| = 1; print "
+                    "qq(x\n); sleep 600'",
+                    (char *)NULL);
+        _exit(1);
+    }
+    (void)waitpid(pid, NULL, 0);
+    _exit(0);
+}
+
+/* To its end, or to that of whoever speaks. */
+static void read_line(int fd, char *line, size_t size)
+{
+    size_t n = 0;
+
+    while (n < size - 1 && read(fd, &line[n], 1) == 1 && line[n] != '\n')
+        n++;
+    line[n] = '\0';
+}
+
+static bool is_sleep(pid_t pid)
+{
+    char path[32], to[64];
+    ssize_t n;
+
+    (void)snprintf(path, sizeof path, "/proc/%d/exe", pid);
+    n = readlink(path, to, sizeof to);
+    return n > 0 && str_ends((struct str){to, (size_t)n}, "/sleep");
+}
+
+static int said[2];
+
+static struct world make_world(bool is_noted)
+{
+    struct world world = {.first = -1};
+    int order[2];
+    char line[32];
+
+    CHECK_INT(pipe2(said, O_CLOEXEC), 0);
+    CHECK_INT(pipe2(order, O_CLOEXEC), 0);
+    CHECK_INT(commands_make(&world.commands, &err), 0);
+    commands_use(world.commands);
+    world.first = fork();
+    if (world.first == 0)
+        be_first(said, order, is_noted);
+    (void)close(order[0]);
+    (void)close(said[1]);
+    world.order = order[1];
+    read_line(said[0], line, sizeof line);
+    world.caller = (pid_t)atoi(line);
+    CHECK(world.caller > 0);
+    for (int i = 0; i < 30000 && !is_sleep(world.caller); i++)
+        (void)usleep(1000); /* a shell between fork and exec */
+    return world;
+}
+
+static void end_world(const struct world *world, pid_t command)
+{
+    CHECK_INT(kill(world->caller, SIGKILL), 0);
+    CHECK_INT(kill(command, SIGKILL), 0);
+    CHECK_INT(waitpid(world->first, NULL, 0), world->first);
+    (void)close(said[0]);
+}
+
+static pid_t parent_of(pid_t pid)
+{
+    struct process_facts facts = {.parent = -1};
+    char path[32];
+
+    (void)snprintf(path, sizeof path, "/proc/%d/stat", pid);
+    CHECK(facts_read(AT_FDCWD, path, &facts));
+    return facts.parent;
+}
+
+/* The last word of its path. */
+static const char *name_of(const struct handover_program *program, char out[64])
+{
+    size_t at = program->path.n;
+
+    while (at > 0 && program->path.p[at - 1] != '/')
+        at--;
+    (void)snprintf(out, 64, "%.*s", (int)(program->path.n - at), program->path.p + at);
+    return out;
+}
+
+static struct identity *identity_of(const struct world *world, bool by_folder)
+{
+    struct identity *identity = calloc(1, sizeof *identity);
+
+    CHECK(identity != NULL);
+    identity_init(identity, world->first, world->commands);
+    identity->by_folder = by_folder;
+    return identity;
+}
+
+static int see(struct identity *identity, pid_t pid)
+{
+    return identity_see(identity, pid, identity->by_folder ? -1 : pidfd_open(pid, 0));
+}
+
+static void check_seen(struct identity *identity, const struct world *world, const char *parent)
+{
+    char name[64];
+
+    CHECK_INT(see(identity, world->caller), 0);
+    CHECK_INT(identity->caller.flags, 0);
+    CHECK_TEXT(name_of(&identity->caller.exe, name), "sleep");
+    CHECK_INT(identity->caller.ancestor_n, 1);
+    CHECK_TEXT(name_of(&identity->caller.ancestors[0], name), parent);
+    CHECK(identity->caller.ancestors[0].flags & HANDOVER_HASHED);
+}
+
+/* Newer kernels tell of a process by its descriptor, older ones in its folder alone. What is
+ * remembered of a process must not outlive what it was. */
+TEST(who_calls_is_seen_alike_by_descriptor_and_by_folder)
+{
+    for (int by_folder = 0; by_folder < 2; by_folder++) {
+        struct world world = make_world(true);
+        struct identity *identity = identity_of(&world, by_folder);
+        pid_t command = parent_of(world.caller);
+        char line[8];
+
+        for (int i = 0; i < 3; i++)
+            check_seen(identity, &world, "bash");
+        CHECK_INT(close(world.order), 0);
+        read_line(said[0], line, sizeof line);
+        CHECK_TEXT(line, "x");
+        for (int i = 0; i < 3; i++)
+            check_seen(identity, &world, "perl");
+        end_world(&world, command);
+        free(identity);
+    }
+}
+
+TEST(a_command_that_nobody_noted_is_lost_by_either)
+{
+    for (int by_folder = 0; by_folder < 2; by_folder++) {
+        struct world world = make_world(false);
+        struct identity *identity = identity_of(&world, by_folder);
+
+        for (int i = 0; i < 3; i++) {
+            CHECK_INT(see(identity, world.caller), 0);
+            CHECK_INT(identity->caller.flags, CALLER_ANCESTOR_LOST);
+        }
+        end_world(&world, parent_of(world.caller));
+        free(identity);
+    }
+}
+
+TEST(one_whose_parent_ended_is_lost_though_it_was_known)
+{
+    for (int by_folder = 0; by_folder < 2; by_folder++) {
+        struct world world = make_world(true);
+        struct identity *identity = identity_of(&world, by_folder);
+        pid_t command = parent_of(world.caller);
+
+        check_seen(identity, &world, "bash");
+        CHECK_INT(kill(command, SIGKILL), 0);
+        CHECK_INT(waitpid(world.first, NULL, 0), world.first);
+        CHECK_INT(see(identity, world.caller), 0);
+        CHECK_INT(identity->caller.flags, CALLER_ANCESTOR_LOST);
+        CHECK_INT(kill(world.caller, SIGKILL), 0);
+        free(identity);
+    }
+}
+
+/* On a kernel that has it, so that what is quick is what was tested. */
+TEST(a_descriptor_says_what_the_folder_says)
+{
+    int fd = pidfd_open(getpid(), 0);
+    struct pidfd_facts facts, again;
+
+    if (sys_pidfd_facts(fd, &facts) < 0)
+        test_skip("this kernel says nothing by the descriptor of a process");
+    CHECK_INT(facts.process, getpid());
+    CHECK_INT(facts.parent, getppid());
+    CHECK(facts.serial != 0);
+    CHECK_INT(sys_pidfd_facts(pidfd_open(getpid(), 0), &again), 0);
+    CHECK(again.serial == facts.serial);
+    CHECK_INT(sys_pidfd_facts(pidfd_open(getppid(), 0), &again), 0);
+    CHECK(again.serial != facts.serial);
+    CHECK_INT(sys_pidfd_facts(open("/", O_RDONLY | O_CLOEXEC), &again), -1);
 }
