@@ -5,7 +5,8 @@
     ws_serve(...)                           in a server, after it has read the head of an upgrade
 
 The server does what the path says: /ws/echo says everything again, /ws/say/NAME sends the bytes of
-that file first, /ws/bad/… answers the handshake wrongly. What it hears is logged, frame by frame."""
+that file first, /ws/tell what was in Authorization, /ws/split says everything again in frames of one
+byte, /ws/bad/… answers the handshake wrongly. What it hears is logged, frame by frame."""
 import base64
 import hashlib
 import os
@@ -77,6 +78,8 @@ def ws_serve(stream, head, log, answers):
     if path.startswith("/ws/say/"):
         with open(os.path.join(answers, os.path.basename(path)), "rb") as f:
             stream.write(f.read())
+    if path == "/ws/tell":
+        stream.write(frame(TEXT, b"you said " + fields.get(b"authorization", b""), masked=False))
     stream.flush()
     while True:
         try:

@@ -164,6 +164,7 @@ static enum step cut(struct conn *conn, const char *reason)
     struct ws_relay *ws = conn->ws;
     struct ws_words bye = words_of(HTTP_WS_POLICY, reason);
 
+    wanted_free(TAKE(ws->wanted));
     if (ws->in.is_going || ws->in.has_closed ||
         !ws_put_control(&ws->in, HTTP_WS_CLOSE, (struct str){bye.text, bye.n}))
         return STEP_CLOSE;

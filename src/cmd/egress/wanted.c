@@ -85,6 +85,8 @@ static void ask(struct wanted *wanted, const struct conn *conn, const struct wan
 
     if (use) {
         question.slot = use->slot;
+        if (wanted->is_message)
+            question.slot.kind = VAULT_WEBSOCKET;
         question.name = use->name;
     }
     ask_begin(&conn->hub->secrets, &wanted->ask, use ? KEEPER_VAULT_REVEAL : KEEPER_VAULT_BOUND,

@@ -23,6 +23,7 @@ struct wanted_no {
 struct wanted {
     struct ask ask;
     void *owner;
+    bool is_message; /* of a WebSocket: its slots are those of a body, and bound as its own kind */
     struct vault_uses uses;
     struct vault_slot bound[VAULT_BOUND_MAX];
     size_t bound_n;

@@ -415,9 +415,6 @@ static void note_later_keys(struct load *load, const struct endpoint *in, enum p
         load_not_enforceable(load, in->credential_binding->key_mark, "credential_binding");
     if (in->sandbox)
         load_not_enforceable(load, in->sandbox->key_mark, "an endpoint that is a sandbox");
-    if (is_set(in->websocket_credential_rewrite))
-        load_not_enforceable(load, in->websocket_credential_rewrite->key_mark,
-                             "websocket_credential_rewrite");
 }
 
 static int load_endpoint(struct load *load, const struct json *map)

@@ -5,7 +5,8 @@
 #include <string.h>
 
 #define VAULT_SLOT_FORMS                                                                           \
-    "header:NAME, query:KEY, body:/POINTER, basic:user, basic:password or sigv4:SERVICE/REGION"
+    "header:NAME, query:KEY, body:/POINTER, basic:user, basic:password, sigv4:SERVICE/REGION or "  \
+    "websocket:/POINTER"
 
 static const struct {
     enum vault_slot_kind kind;
@@ -18,6 +19,7 @@ static const struct {
     {VAULT_BASIC_USER,     "basic:user",     false},
     {VAULT_BASIC_PASSWORD, "basic:password", false},
     {VAULT_SIGV4,          "sigv4:",         true },
+    {VAULT_WEBSOCKET,      "websocket:",     true },
 };
 
 /* Those that steer the message, or that a proxy takes off. */
@@ -118,10 +120,11 @@ static int read_name(enum vault_slot_kind kind, struct str name, struct vault_sl
                        VAULT_SLOT_NAME_MAX);
     if (kind == VAULT_HEADER)
         return read_header(name, slot, err);
-    if (kind == VAULT_BODY && !is_pointer(name))
+    if ((kind == VAULT_BODY || kind == VAULT_WEBSOCKET) && !is_pointer(name))
         return err_set(err, ERR_INVALID,
-                       "\"" STR_FMT "\" is not a JSON pointer: write body:/field or body:/a/b",
-                       STR_ARG(name));
+                       "\"" STR_FMT "\" is not a JSON pointer: write %s:/field or %s:/a/b",
+                       STR_ARG(name), kind == VAULT_BODY ? "body" : "websocket",
+                       kind == VAULT_BODY ? "body" : "websocket");
     if (kind == VAULT_SIGV4 && !is_scope(name))
         return err_set(err, ERR_INVALID,
                        "\"" STR_FMT "\" is not a service and its region: write sigv4:s3/eu-west-1",

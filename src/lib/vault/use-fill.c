@@ -25,6 +25,7 @@ static bool fits(const struct vault_slot *slot, struct str value)
         return false;
     switch (slot->kind) {
     case VAULT_NO_SLOT:
+    case VAULT_WEBSOCKET: /* its messages are filled in as bodies */
         return false;
     case VAULT_HEADER:
         return !has_control(value) && value.p[0] != ' ' && value.p[value.n - 1] != ' ';

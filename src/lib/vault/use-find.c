@@ -272,6 +272,7 @@ static bool has_slot(const struct vault_request *request, const struct vault_use
 
     switch (slot->kind) {
     case VAULT_NO_SLOT:
+    case VAULT_WEBSOCKET: /* of what is said later */
         return false;
     case VAULT_BASIC_USER:
     case VAULT_BASIC_PASSWORD:

@@ -17,11 +17,12 @@ enum vault_slot_kind {
     VAULT_BODY,       /* a text in JSON, by pointer; a field of a form is "/field" */
     VAULT_BASIC_USER, /* of "Authorization: Basic" */
     VAULT_BASIC_PASSWORD,
+    VAULT_WEBSOCKET, /* a text in a message that is JSON, by pointer */
     VAULT_SIGV4, /* the key of a signature, made anew: the value is "ID:SECRET[:SESSION TOKEN]" */
 };
 
 /* Written "header:x-api-key", "query:key", "body:/auth/token", "basic:user", "basic:password",
- * "sigv4:s3/eu-west-1". */
+ * "sigv4:s3/eu-west-1", "websocket:/token". */
 struct vault_slot {
     enum vault_slot_kind kind;
     char name[VAULT_SLOT_NAME_MAX + 1]; /* headers in lower case; of basic: empty */

@@ -33,8 +33,8 @@ static const struct field value_fields[] = {
 static const struct field binding_fields[] = {
     {"host", FIELD_TEXT, offsetof(struct binding_body, host), .required = true, .max = VAULT_HOST_BYTES - 1},
     {"slot", FIELD_TEXT, offsetof(struct binding_body, slot), .required = true, .max = VAULT_SLOT_TEXT_BYTES - 1,
-     .help = "header:NAME, query:KEY, body:/POINTER, basic:user, basic:password or "
-             "sigv4:SERVICE/REGION."},
+     .help = "header:NAME, query:KEY, body:/POINTER, basic:user, basic:password, "
+             "sigv4:SERVICE/REGION or websocket:/POINTER."},
     {"scheme", FIELD_TEXT, offsetof(struct binding_body, scheme), .choices = "https http"},
     {"port", FIELD_COUNT, offsetof(struct binding_body, port), .min = 1, .max = 65535},
     {"method", FIELD_TEXT, offsetof(struct binding_body, method), .max = VAULT_METHOD_BYTES - 1},

@@ -29,7 +29,7 @@ static const struct cli_option plain_options[] = {
 static const struct cli_option bind_options[] = {
     {"--host", "HOST", VALUE_TEXT, .help = "the one host it may go to; required"},
     {"--slot", "SLOT", VALUE_TEXT, .values = "header:authorization basic:password",
-     .help = "where it goes: header:NAME, query:KEY, body:/POINTER, basic:user, basic:password, sigv4:SERVICE/REGION; "
+     .help = "where it goes: header:NAME, query:KEY, body:/POINTER, basic:user, basic:password, sigv4:SERVICE/REGION, websocket:/POINTER; "
              "required"},
     {"--port", "N", VALUE_COUNT, .help = "default: 443, or 80 with http"},
     {"--scheme", "SCHEME", VALUE_CHOICE, .values = "https http", .help = "default: https"},

@@ -258,12 +258,12 @@ TEST(slots_are_read_strictly)
         const char *error;
     } cases[] = {
   /* clang-format off */
-        {"", "a slot is header:NAME, query:KEY, body:/POINTER, basic:user, basic:password or sigv4:SERVICE/REGION"},
-        {"path:/token", "no secret can go into a path: paths are judged, logged and kept by servers; a slot is header:NAME, query:KEY, body:/POINTER, basic:user, basic:password or sigv4:SERVICE/REGION"},
+        {"", "a slot is header:NAME, query:KEY, body:/POINTER, basic:user, basic:password, sigv4:SERVICE/REGION or websocket:/POINTER"},
+        {"path:/token", "no secret can go into a path: paths are judged, logged and kept by servers; a slot is header:NAME, query:KEY, body:/POINTER, basic:user, basic:password, sigv4:SERVICE/REGION or websocket:/POINTER"},
         {"header:cookie", "no secret can go into the header cookie"},
-        {"other:x", "a slot is header:NAME, query:KEY, body:/POINTER, basic:user, basic:password or sigv4:SERVICE/REGION"},
-        {"cookie:x", "no secret can go into a cookie: servers set them and clients keep them; a slot is header:NAME, query:KEY, body:/POINTER, basic:user, basic:password or sigv4:SERVICE/REGION"},
-        {"basic:users", "a slot is header:NAME, query:KEY, body:/POINTER, basic:user, basic:password or sigv4:SERVICE/REGION"},
+        {"other:x", "a slot is header:NAME, query:KEY, body:/POINTER, basic:user, basic:password, sigv4:SERVICE/REGION or websocket:/POINTER"},
+        {"cookie:x", "no secret can go into a cookie: servers set them and clients keep them; a slot is header:NAME, query:KEY, body:/POINTER, basic:user, basic:password, sigv4:SERVICE/REGION or websocket:/POINTER"},
+        {"basic:users", "a slot is header:NAME, query:KEY, body:/POINTER, basic:user, basic:password, sigv4:SERVICE/REGION or websocket:/POINTER"},
         {"header:", "the name of a slot has 1 to 255 printable characters"},
         {"header:a b", "\"a b\" is not the name of a header"},
         {"header:Host", "no secret can go into the header host"},
