@@ -3,7 +3,7 @@
 """What clients in a real sandbox talk to: egress-client-servers.py DIR, with good.crt and good.key in it.
 
     8443  HTTPS, HTTP/1.1: says what it was asked; below /git/ the repositories of DIR/git, to be
-          fetched from and pushed to by anybody
+          fetched from and pushed to by anybody; below /ws/ WebSockets (egress-ws.py)
     9443  HTTPS, HTTP/2: the files of DIR/www
 
 What was asked of the first is in DIR/asked, of the second in DIR/nghttpd.log."""
@@ -19,6 +19,7 @@ import sys
 
 DIR = sys.argv[1]
 ASKED = open(f"{DIR}/asked", "ab", buffering=0)
+exec(open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "egress-ws.py"), encoding="utf-8").read())
 
 
 class Handler(http.server.BaseHTTPRequestHandler):
@@ -63,11 +64,27 @@ class Handler(http.server.BaseHTTPRequestHandler):
         status = int(dict(fields).get("Status", "200").split()[0])
         self.answer(status, [f for f in fields if f[0] != "Status"], rest)
 
+    # As ws_serve wants them.
+    def head(self):
+        return "\r\n".join([f"GET {self.path} HTTP/1.1"] + [f"{k}: {v}" for k, v in self.headers.items()]).encode()
+
+    def read(self, n):
+        return self.rfile.read(n)
+
+    def write(self, data):
+        self.wfile.write(data)
+
+    def flush(self):
+        self.wfile.flush()
+
     def do(self):
         body = self.body()
         ASKED.write(f"{self.command} {self.path} {len(body)} {self.headers.get('User-Agent', '-')}\n".encode())
         if self.path.startswith("/git/"):
             self.git(body)
+        elif self.path.startswith("/ws/"):
+            self.close_connection = True
+            ws_serve(self, self.head(), lambda text: ASKED.write(text.encode() + b"\n"), DIR)
         else:
             self.answer(200, [("Content-Type", "text/plain")], f"{self.command} {self.path} seen\n".encode())
 

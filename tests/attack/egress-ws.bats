@@ -167,6 +167,28 @@ print(w.send(TEXT, \"x\" * 1000).hear(), w.send(TEXT, \"x\" * 1001).hear())
     ! grep -q "SECRET\|ghp_" "$DIR/log"
 }
 
+@test "memory for messages has a ceiling, and is given back" {
+    run in_world "$(allow "api.test:80,$FULL")" "$talk"'talk "
+part = b\"x\" * (16 * 1048576 - 65536)
+held = [ask(\"/ws/echo\").send(BINARY, part, fin=0).send(PING, \"there\") for i in range(4)]
+print([w.hear() for w in held])
+print(ask(\"/ws/echo\").send(BINARY, b\"y\" * 1048576, fin=0).hear())
+print([w.send(0, b\"\").hear().split()[0] for w in held[:1]])
+held[1].s.shutdown(socket.SHUT_RDWR); print(held[1].hear())
+for i in range(300):
+    said = ask(\"/ws/echo\").send(BINARY, b\"z\" * 1048576).hear()
+    if said.startswith(\"binary\"): break
+print(said.split()[0])
+"'
+    echo "$output"
+    [ "${lines[0]}" = "['pong there', 'pong there', 'pong there', 'pong there']" ]
+    [ "${lines[1]}" = "close 1013 EGRESS_BUSY" ]
+    [ "${lines[2]}" = "['binary-']" ]
+    [ "${lines[3]}" = end ]
+    [ "${lines[4]}" = binary- ]
+    [ "$(grep -c "^ws binary" "$DIR/log")" -ge 2 ]
+}
+
 @test "one whose rule is gone is closed; one whose rule stays goes on under the new ones" {
     export NARROW="$(allow "api.test:80,$LISTEN" "second.test:80,$FULL,path=\"/ws/keep\"")"
     run in_world "$(allow "api.test:80,$FULL" "second.test:80,$FULL")" "$talk"'talk "

@@ -144,12 +144,12 @@ class Socket:
         return ("%s%s %s" % (kind, "" if fin else "-", said)).strip()
 
 
-def ask(path, host="api.test", port=80, extra="", tls=False):
-    """An upgrade; a Socket, or the status and reason."""
-    s = socket.create_connection(("127.0.0.1", 3128))
+def ask(path, host="api.test", port=80, extra="", tls=False, past=False):
+    """An upgrade by the proxy, or past it; a Socket, or the status and reason."""
+    s = socket.create_connection((host, port) if past else ("127.0.0.1", 3128))
     s.settimeout(30)
     target = "http://%s:%d%s" % (host, port, path)
-    if tls:
+    if tls and not past:
         s.sendall(("CONNECT %s:%d HTTP/1.1\r\nHost: %s:%d\r\n\r\n" % (host, port, host, port)).encode())
         got = b""
         while not got.endswith(b"\r\n\r\n"):
@@ -159,7 +159,8 @@ def ask(path, host="api.test", port=80, extra="", tls=False):
             got += d
         if b" 200 " not in got.split(b"\r\n")[0]:
             return "no tunnel"
-        s = ssl.create_default_context(cafile=os.environ["CA"]).wrap_socket(s, server_hostname=host)
+    if tls:
+        s = ssl.create_default_context(cafile=os.environ.get("CA")).wrap_socket(s, server_hostname=host)
         target = path
     s.sendall(("GET %s HTTP/1.1\r\nHost: %s:%d\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"
                "Sec-WebSocket-Key: %s\r\n%s\r\n" % (target, host, port, KEY.decode(), extra)).encode())
