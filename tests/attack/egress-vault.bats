@@ -451,3 +451,50 @@ session.close(); socket.destroy(); process.exit(0);" in_vault_world "$(allow "se
     run in_echo_world 'show(await ask("/key", key("K9")).done);'
     grep -q "^/key 200 whole taken" <<<"$output"
 }
+
+# Inside: who has it in memory, of egress, its resolver and the keeper.
+memory='
+looked() { python3 "$LOOK" "$TURNED" $(pgrep -x "egress|keeper"); }
+forgotten() { ! looked | grep -v ": 0 times"; }
+'
+
+@test "H01: when a secret has gone out nobody has it in memory any more, and nobody leaves a core" {
+    bound KEY --host second.test --port 9450 --slot header:authorization
+    bound KEY --host api.test --slot header:authorization
+    bound KEY --host api.test --slot body:/token --path /body
+    bound KEY --host api.test --slot basic:password --path /basic
+    LOOK="$BATS_TEST_DIRNAME/memory-of" TURNED=$(rev <<<"$CANARY") ECHO_SERVER="$BATS_TEST_DIRNAME/egress-echo.mjs" \
+        MODULE="$echo_client"'
+        const slow = ask("/slow", key("KEY")); await slow.begun;
+        console.log("begun"); await new Promise((done) => process.stdin.once("data", done));
+        show(await ask("/key", key("KEY")).done);
+        show(await slow.done);
+        session.close(); socket.destroy(); process.exit(0);' \
+        run in_vault_world "$(allow "second.test:9450,$REST" "api.test:443,$REST")" "$memory"'
+        mkfifo "$DIR/go"
+        node --input-type=module -e "$MODULE" <"$DIR/go" >"$DIR/answers/said" 2>&1 &
+        exec 7>"$DIR/go"
+        for n in $(seq 600); do grep -q begun "$DIR/answers/said" && break; sleep 0.1; done
+        echo "under way"; looked
+        echo >&7
+        wait $!
+        cat "$DIR/answers/said"
+        A="Authorization: Bearer \${vault:KEY}"
+        ask header -H "$A" https://api.test/v1/x -o "$DIR/answers/two" https://api.test/pieces
+        ask close -H "$A" https://api.test/until-close
+        ask body -H "Content-Type: application/json" -d "{\"token\":\"\${vault:KEY}\"}" https://api.test/body
+        ask basic -u "me:\${vault:KEY}" https://api.test/basic
+        ask refused -H "$A" -H "Cookie: a=b" https://api.test/
+        for n in $(seq 20); do forgotten >/dev/null && break; sleep 0.5; done
+        for p in $(pgrep -x "egress|keeper"); do awk "/^Max core file size/ { print \"core\", \$5, \$6 }" /proc/$p/limits; done
+        echo "after"; looked'
+    echo "$output"
+    [[ "${output%%after*}" == *"egress: "[1-9]*" times"* ]] # control: it is found while it is needed
+    [[ "$output" == *"basic 200"*after* ]]
+    [ "$(grep -cx "core 0 0" <<<"$output")" -ge 3 ]
+    [ "$(grep -c "^core" <<<"$output")" -eq "$(grep -cx "core 0 0" <<<"$output")" ]
+    after=${output##*after}
+    [ "$(grep -c ": 0 times" <<<"$after")" -ge 3 ]
+    [ "$(grep -c " times" <<<"$after")" -eq "$(grep -c ": 0 times" <<<"$after")" ]
+    clean
+}

@@ -7,10 +7,17 @@
 
 #include "cmd/egress/ceilings.h"
 #include "lib/base/memory.h"
+#include "lib/crypto/secret.h"
 
 /* Blocks that were used before: their pages are there. */
 static char *kept[BLOCKS_KEPT];
 static size_t kept_n;
+static bool wipes;
+
+void bytes_wipe(void)
+{
+    wipes = true;
+}
 
 static char *block_new(void)
 {
@@ -21,6 +28,8 @@ void bytes_done(struct bytes *b)
 {
     if (!b->block)
         return;
+    if (wipes)
+        secret_wipe(b->block, b->used);
     if (kept_n < BLOCKS_KEPT)
         kept[kept_n++] = b->block;
     else
@@ -53,6 +62,7 @@ void bytes_added(struct bytes *b, size_t n)
 {
     assert(n <= bytes_room(b));
     b->n += n;
+    b->used = b->at + b->n > b->used ? b->at + b->n : b->used;
     if (b->n == 0)
         bytes_done(b);
 }

@@ -10,9 +10,12 @@ struct bytes {
     char *block;
     size_t at;
     size_t n;
+    size_t used; /* how far the block has ever been written to */
 };
 
 void bytes_done(struct bytes *b);
+/* From now on what passed is overwritten when a block is given back. */
+void bytes_wipe(void);
 
 struct str bytes_str(const struct bytes *b);
 size_t bytes_room(const struct bytes *b);

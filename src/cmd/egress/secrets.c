@@ -7,6 +7,7 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
+#include "cmd/egress/wiping.h"
 #include "lib/base/memory.h"
 
 void secrets_init(struct secrets *secrets)
@@ -153,6 +154,7 @@ int secrets_take(struct secrets *secrets, struct loop *loop, int fd, struct err 
         return -1;
     }
     secrets->was_open = true;
+    wiping_begin();
     secrets->absence = EGRESS_VAULT_MISSING;
     return 0;
 }
