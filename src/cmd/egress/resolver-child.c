@@ -126,7 +126,9 @@ static int give_up_rights(struct err *err)
 
     if (setrlimit(RLIMIT_NOFILE, &files) < 0)
         return err_os(err, "limiting ourselves");
-    return caps_give_up(err) < 0 || no_new_privs(err) < 0 || wall_files(err) < 0 ? -1 : 0;
+    if (dumps_forbid(err) < 0 || caps_give_up(err) < 0 || no_new_privs(err) < 0)
+        return -1;
+    return wall_files(err);
 }
 
 static NORETURN void be_worker(int fd)
