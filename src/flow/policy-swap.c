@@ -112,14 +112,15 @@ static int plan_both(struct swap *swap, struct err *err)
 
 /* ---- what changes, for the receipt ---- */
 
-static const struct json *entries_of(struct arena *mem, struct str rules)
+static const struct json *entries_of(struct arena *mem, struct str rules, const char *section)
 {
     const struct json *root = NULL;
     struct mark where;
     struct err err;
 
-    return json_parse(mem, rules, &root, &where, &err) == 0 ? json_get(root, "network_policies")
-                                                            : NULL;
+    return json_parse(mem, rules, &root, &where, &err) == 0 && json_get(root, section)
+               ? json_get(root, section)
+               : json_object(mem);
 }
 
 static bool is_same_entry(const struct json *a, const struct json *b)
@@ -133,13 +134,11 @@ static bool is_same_entry(const struct json *a, const struct json *b)
 }
 
 /* By the names of entries: one that is only here was added or, the other way round, removed. */
-static void count_change(struct swap *swap, struct run *run)
+static void count_change(struct swap *swap, struct run *run, const char *section)
 {
-    const struct json *before = entries_of(&run->mem, swap->was.plan.egress.rules);
-    const struct json *after = entries_of(&run->mem, swap->will.plan.egress.rules);
+    const struct json *before = entries_of(&run->mem, swap->was.plan.egress.rules, section);
+    const struct json *after = entries_of(&run->mem, swap->will.plan.egress.rules, section);
 
-    if (!before || !after)
-        return;
     json_each(entry, after)
     {
         const struct json *old = json_get(before, arena_text(&run->mem, entry->key));
@@ -199,7 +198,8 @@ static int carry_out(struct swap *swap, const struct request *request, struct ru
         run->outcome.policy.hash = arena_text(&run->mem, str_of(policy_hash(swap->policy)));
         run->outcome.policy.network_hash =
             arena_text(&run->mem, str_of(swap->will.plan.egress.hash));
-        count_change(swap, run);
+        count_change(swap, run, "network_policies");
+        count_change(swap, run, "network_peers");
     }
     return deed_end(&deed, failed ? REASON_POLICY_FAILED : REASON_NONE, err);
 }

@@ -113,6 +113,7 @@ struct action {
     enum action_kind kind;
     const char *sandbox; /* id of the kept sandbox; NULL for RUN and CREATE */
     const char *config;  /* CREATE: what it is made from, kept with it */
+    const char *name;    /* CREATE: what people call it; NULL, "": nothing */
     const char *base;    /* snapshot it stands on, or that the action is about; NULL: none */
     struct lifetime lifetime;
     uint64_t extend_ms;
@@ -431,7 +432,7 @@ struct outcome {
         const char *hash;         /* of the policy that holds from now on, or NULL */
         bool is_standing;         /* else it is the built-in one, or a sandbox's */
         const char *network_hash; /* of a sandbox: of the rules egress has from now on; or NULL */
-        uint64_t added, removed, changed; /* entries of network_policies */
+        uint64_t added, removed, changed; /* entries of network_policies, network_peers */
     } policy;
     struct {
         const char *tenant;    /* that was frozen or unfrozen, "" for all; NULL: none was */

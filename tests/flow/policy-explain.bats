@@ -149,3 +149,26 @@ END
     run brig policy preset other
     [ "$status" -eq 64 ]
 }
+
+@test "who is let in, and that two have to say yes" {
+    printf 'version: 1\nnetwork_peers:\n  web: {sandbox: "web-*", port: 5432}\n' >peers.yaml
+    run brig policy explain --policy peers.yaml --peer web-1:5432
+    [ "$status" -eq 0 ]
+    [ "$output" = "allow by network_peers.web, line 3" ]
+    run brig policy explain --policy peers.yaml --peer web-1:80
+    [ "$status" -eq 77 ]
+    [[ $output == "deny by network_peers.web, line 3 (EGRESS_PEER): "*"not at port 80"* ]]
+    run brig policy explain --policy peers.yaml --peer other:5432
+    [ "$status" -eq 77 ]
+    [[ $output == "deny (EGRESS_PEER): "* ]]
+    for wrong in web-1 Web:1 a.b:1 :1 web-1:0; do
+        run brig policy explain --policy peers.yaml --peer "$wrong"
+        [ "$status" -eq 64 ]
+    done
+    run brig policy explain --policy peers.yaml --peer web-1:1 --connect a.example.com:1
+    [ "$status" -eq 64 ]
+    printf 'version: 1\nnetwork_policies:\n  db:\n    binaries: [{path: /usr/bin/curl}]\n    endpoints: [{sandbox: db, port: 5432}]\n' >db.yaml
+    run brig policy explain --policy db.yaml --connect db.sandbox.internal:5432
+    [ "$status" -eq 0 ]
+    [[ ${lines[1]} == "tunnel by db, line 5: "*"if the other sandbox lets this one in"* ]]
+}

@@ -93,6 +93,8 @@ static int make_listeners(bool has_ipv6, int fds[HANDOVER_FD_COUNT], struct err 
     if (listen_4(INADDR_LOOPBACK, EGRESS_PROXY_PORT, SOCK_STREAM, &fds[HANDOVER_PROXY], err) < 0 ||
         listen_4(INADDR_LOOPBACK, EGRESS_CATCH_ALL_PORT, SOCK_STREAM, &fds[HANDOVER_CATCH_ALL_4],
                  err) < 0 ||
+        listen_4(EGRESS_MINT_ADDRESS, EGRESS_MINT_PORT, SOCK_STREAM, &fds[HANDOVER_MINT], err) <
+            0 ||
         listen_4(EGRESS_NAMES_ADDRESS, NAMES_PORT, SOCK_DGRAM, &fds[HANDOVER_NAMES_UDP], err) < 0 ||
         listen_4(EGRESS_NAMES_ADDRESS, NAMES_PORT, SOCK_STREAM, &fds[HANDOVER_NAMES_TCP], err) < 0)
         return -1;
@@ -113,7 +115,10 @@ int egress_build(const uint16_t *ports, size_t n, int fds[HANDOVER_FD_COUNT], st
         return -1;
     fds[HANDOVER_DIAG] =
         socket(AF_NETLINK, SOCK_RAW | SOCK_NONBLOCK | SOCK_CLOEXEC, NETLINK_SOCK_DIAG);
-    return fds[HANDOVER_DIAG] < 0 ? err_os(err, "opening the diag socket of egress") : 0;
+    if (fds[HANDOVER_DIAG] < 0)
+        return err_os(err, "opening the diag socket of egress");
+    fds[HANDOVER_SEED] = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    return fds[HANDOVER_SEED] < 0 ? err_os(err, "making the socket that others come from") : 0;
 }
 
 int egress_hand_over(int pair_fd, int fds[HANDOVER_FD_COUNT], struct err *err)

@@ -126,6 +126,9 @@ void entrances_resume(struct hub *hub)
         for (unsigned i = 0; s->has_listeners && i < HANDOVER_DIAG; i++)
             if (loop_watch(&hub->loop, &s->entrances[i].watch, EPOLLIN, &err) < 0)
                 loop_after(&hub->loop, &hub->shed, SHED_PAUSE_MS);
+    for (struct sandbox *s = hub->sandboxes; s; s = s->next)
+        if (s->has_listeners && loop_watch(&hub->loop, &s->mint.watch, EPOLLIN, &err) < 0)
+            loop_after(&hub->loop, &hub->shed, SHED_PAUSE_MS);
 }
 
 /* ---- one after the other ---- */

@@ -15,6 +15,7 @@
 /* Connections. A sandbox has its share whatever the others do. */
 #define CONNECTIONS_MAX 8192 /* fewer where descriptors are */
 #define SANDBOX_CONNECTIONS_MAX 1024
+#define GUESTS_MAX 512     /* connections of other sandboxes into one */
 #define ACCEPTS_AT_ONCE 32 /* at one listener before others get their turn */
 #define FDS_RESERVED 64    /* left for controllers, handovers and what is dialled */
 #define SHED_PAUSE_MS 250  /* without descriptors, before a listener is asked again */

@@ -368,10 +368,13 @@ static enum step finish(struct conn *conn)
     conn_count(conn);
     if (!server_stays)
         side_close(&conn->hub->loop, &conn->server, false);
-    else if (!conn->fixed && conn->value_n)
-        side_close(&conn->hub->loop, &conn->server, false); /* it knows a secret */
+    else if (!conn->fixed && (conn->value_n || conn->peer))
+        /* it knows a secret, or leads where the next one is to be let in again */
+        side_close(&conn->hub->loop, &conn->server, false);
     else if (!conn->fixed)
         pool_put(&key, &conn->dialled, &conn->server);
+    if (conn->server.watch.fd < 0)
+        peer_leave(conn);
     if (conn->server.watch.fd < 0)
         conn->counted_in = conn->counted_out = conn->server.bytes_in = conn->server.bytes_out = 0;
     if (!client_stays)

@@ -77,6 +77,7 @@ enum step conn_open_exchange(struct conn *conn)
         return conn_opened(conn);
     side_close(&conn->hub->loop, &conn->server, false);
     conn_count(conn);
+    peer_leave(conn);
     conn->counted_in = conn->counted_out = 0;
     if (!conn->exchange->has_retried && pool_get(&key, &conn->dialled, &conn->server)) {
         conn->server.watch.on = on_server;
@@ -154,6 +155,8 @@ enum step step_lookup(struct conn *conn)
 {
     struct net_host host;
 
+    if (net_host_is_sandbox(str_of(conn->host)))
+        return peer_admit(conn);
     if (!conn->looked_up) {
         net_host_read(str_of(conn->host), &host);
         if (host.kind == NET_HOST_ADDRESS) {
@@ -191,17 +194,14 @@ static socklen_t socket_address(const struct net_addr *addr, uint16_t port,
     return sizeof in6;
 }
 
-/* Watched for its outcome; false: not this one. */
-static bool dial(struct conn *conn, const struct net_addr *addr)
+/* Watched for its outcome; false: not this one. Takes the descriptor. */
+static bool dial_with(struct conn *conn, int fd, const struct net_addr *addr)
 {
     struct sockaddr_storage to = {0};
     socklen_t n = socket_address(addr, conn->port, &to);
     const int yes = 1;
     struct err err;
-    int fd = socket(to.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
-    if (fd < 0)
-        return false;
     side_open(&conn->server, fd, on_server);
     (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
     if ((connect(fd, (struct sockaddr *)&to, n) < 0 && errno != EINPROGRESS) ||
@@ -213,12 +213,44 @@ static bool dial(struct conn *conn, const struct net_addr *addr)
     return true;
 }
 
+static bool dial(struct conn *conn, const struct net_addr *addr)
+{
+    int family = net_addr_is_v4(addr) ? AF_INET : AF_INET6;
+    int fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+    return fd >= 0 && dial_with(conn, fd, addr);
+}
+
+/* Its own 127.0.0.1, by a socket of its own namespace. */
+static enum step dial_peer(struct conn *conn)
+{
+    static const unsigned char loopback[4] = {127, 0, 0, 1};
+    const struct net_addr addr = net_addr_v4(loopback);
+    struct sandbox *peer = conn->peer;
+    enum step step;
+    int fd = -1;
+
+    step = conn->found_at < conn->found_n ? peer_socket(conn, &fd) : STEP_CLOSE;
+    if (step == STEP_WAIT)
+        return STEP_WAIT;
+    if (step == STEP_AGAIN && dial_with(conn, fd, &addr)) {
+        conn_wait(conn, DIAL_ONE_MS);
+        peer_next(peer);
+        return STEP_WAIT;
+    }
+    peer_next(peer);
+    return conn_fail(conn, 502, "EGRESS_UNREACHABLE",
+                     "the other sandbox lets this in, but nothing answers at its port");
+}
+
 enum step step_dial(struct conn *conn)
 {
     uint64_t now = conn->hub->loop.now_ms;
 
     if (conn->server.watch.fd >= 0)
         return STEP_WAIT;
+    if (conn->peer)
+        return dial_peer(conn);
     for (; conn->found_at < conn->found_n && now < conn->dial_ends_ms; conn->found_at++) {
         conn_count(conn);
         conn->counted_in = conn->counted_out = 0;
@@ -246,7 +278,7 @@ static void end_dial(struct conn *conn, uint32_t events)
         conn_drive(conn);
         return;
     }
-    conn->has_dialled = true;
+    conn->has_dialled = !conn->peer; /* a sandbox is no address */
     conn->reused = false;
     conn->driving = true;
     step = conn_opened(conn);

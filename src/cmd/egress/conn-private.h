@@ -153,6 +153,11 @@ struct conn {
     bool reused; /* the server's side comes from the pool */
     uint64_t dial_ends_ms;
 
+    struct sandbox *peer;  /* the one it leads into; NULL: none */
+    const char *peer_rule; /* of that one, which let it in */
+    struct conn *guest_next;
+    struct conn **guest_at;
+
     struct exchange *exchange;
     struct tunnel *tunnel;
     struct ws_relay *ws; /* of a WebSocket that is looked into; the exchange stays with it */
@@ -240,6 +245,17 @@ enum step conn_open_fixed(struct conn *conn);
 enum step conn_open_exchange(struct conn *conn);
 /* The server's side is open. */
 enum step conn_opened(struct conn *conn);
+
+/* ---- other sandboxes (peer.c) ---- */
+
+/* The host is one: found, asked, and then dialled; or refused. */
+enum step peer_admit(struct conn *conn);
+/* A socket of its namespace. WAIT: not yet; CLOSE: there is none to be had. */
+enum step peer_socket(struct conn *conn, int *out);
+/* One has its socket: the next may come. */
+void peer_next(struct sandbox *sandbox);
+/* What went there has been counted. */
+void peer_leave(struct conn *conn);
 
 /* ---- requests ---- */
 

@@ -55,6 +55,9 @@ void conn_count(struct conn *conn)
     conn->counted_in = conn->server.bytes_in;
     if (more.bytes_out || more.bytes_in)
         sandbox_count(conn->sandbox, conn->way.entry ? conn->way.entry : "", &more);
+    if (conn->peer && (more.bytes_out || more.bytes_in)) /* what went out here came in there */
+        sandbox_count(conn->peer, conn->peer_rule,
+                      &(struct counts){.bytes_out = more.bytes_in, .bytes_in = more.bytes_out});
 }
 
 static void stop_lookup(struct conn *conn)
@@ -79,6 +82,7 @@ static void close_with(struct conn *conn, bool reset)
     struct hub *hub = conn->hub;
 
     conn_count(conn);
+    peer_leave(conn);
     loop_cancel(&hub->loop, &conn->timer);
     stop_lookup(conn);
     ws_free(conn);

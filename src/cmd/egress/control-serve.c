@@ -169,7 +169,7 @@ static int do_who(struct order *order, struct err *err)
     if (find(order, &sandbox, err) < 0)
         return -1;
     if (!is_text(who->tenant, sizeof who->tenant) || !is_text(who->subject, sizeof who->subject) ||
-        !is_text(who->pack, sizeof who->pack))
+        !is_text(who->pack, sizeof who->pack) || !is_text(who->name, sizeof who->name))
         return err_set(err, ERR_INVALID, "a text without its end");
     sandbox->who = *who;
     return 0;

@@ -58,6 +58,15 @@ struct entrance {
     enum handover_fd kind;
 };
 
+/* Where sockets of a sandbox's namespace come from (peer.c). */
+struct mint {
+    struct watch watch; /* HANDOVER_MINT */
+    int seed_fd;
+    bool is_busy; /* the seed is on its way */
+    uint64_t ends_ms;
+    int ready_fd; /* one that came, until somebody takes it */
+};
+
 struct sandbox {
     struct sandbox *next;
     struct sandbox **at;
@@ -71,6 +80,9 @@ struct sandbox {
     struct entrance entrances[HANDOVER_DIAG];
     bool has_listeners;
     int diag_fd;
+    struct mint mint;
+    struct conn *guests; /* of other sandboxes, in this one */
+    size_t guest_n;
     struct names *names; /* NULL before the first question */
     struct callers *callers;
     struct account *account;
@@ -105,6 +117,15 @@ void sandbox_forget_window(struct sandbox *sandbox, const char *mark);
 void sandbox_count(struct sandbox *sandbox, const char *rule, const struct counts *more);
 void sandbox_refuse(struct sandbox *sandbox, const char *rule, const struct refusal *refusal);
 void sandbox_event(struct sandbox *sandbox, struct event *event);
+
+/* ---- other sandboxes (peer.c) ---- */
+
+/* Takes both descriptors. */
+int mint_open(struct sandbox *sandbox, int mint_fd, int seed_fd, struct err *err) MUST_CHECK;
+void mint_close(struct sandbox *sandbox);
+/* A connection into this sandbox whose rules are others now: it may be gone afterwards. */
+void peer_judge_again(struct conn *conn);
+struct conn *peer_next_guest(struct conn *conn);
 
 /* ---- what comes in (accept.c, dns-serve.c) ---- */
 

@@ -27,6 +27,8 @@ static int take_listeners(struct sandbox *sandbox, int fds[FD_PASS_MAX], struct 
         return err_set(err, ERR_INTEGRITY, "listeners came twice");
     sandbox->has_listeners = true;
     sandbox->diag_fd = TAKE_FD(fds[HANDOVER_DIAG]);
+    if (mint_open(sandbox, TAKE_FD(fds[HANDOVER_MINT]), TAKE_FD(fds[HANDOVER_SEED]), err) < 0)
+        return -1;
     for (unsigned i = 0; i < HANDOVER_DIAG; i++) {
         struct entrance *entrance = &sandbox->entrances[i];
 
@@ -114,8 +116,9 @@ int sandbox_open(struct hub *hub, const char *id, struct net_rules *rules, int h
         .number = last_number,
         .rules = rules,
         .handover = {.fd = handover_fd, .on = on_handover},
-        .who = {.tenant = "default"                },
-        .diag_fd = -1
+        .who = {                          .tenant = "default"                },
+        .diag_fd = -1,
+        .mint = { .watch.fd = -1,                 .seed_fd = -1,     .ready_fd = -1}
     };
     (void)snprintf(sandbox->id, sizeof sandbox->id, "%s", id);
     for (unsigned i = 0; i < HANDOVER_DIAG; i++)
@@ -150,10 +153,13 @@ void sandbox_close(struct sandbox *sandbox)
 
     while (sandbox->conns)
         conn_close(sandbox->conns);
+    while (sandbox->guests)
+        conn_close(sandbox->guests);
     pool_drop(hub, sandbox);
     for (unsigned i = 0; i < HANDOVER_DIAG; i++)
         close_watch(hub, &sandbox->entrances[i].watch);
     close_watch(hub, &sandbox->handover);
+    mint_close(sandbox);
     if (sandbox->diag_fd >= 0)
         (void)close(sandbox->diag_fd);
     while (sandbox->window_n)
@@ -183,6 +189,10 @@ void sandbox_swap(struct sandbox *sandbox, struct net_rules *rules)
         next = conn_next(conn);
         conn_judge_again(conn);
     }
+    for (struct conn *guest = sandbox->guests, *next; guest; guest = next) {
+        next = peer_next_guest(guest);
+        peer_judge_again(guest);
+    }
     sandbox_event(sandbox, &event);
     net_rules_free(old);
 }
@@ -201,6 +211,8 @@ static struct window *find_window(struct sandbox *sandbox, const char *mark)
 static void flush(struct sandbox *sandbox)
 {
     for (struct conn *conn = sandbox->conns; conn; conn = conn_next(conn))
+        conn_count(conn);
+    for (struct conn *conn = sandbox->guests; conn; conn = peer_next_guest(conn))
         conn_count(conn);
 }
 

@@ -328,6 +328,7 @@ static int admit_identity(const struct request *request, struct run *run, struct
     action->no_pool = request->no_pool;
     action->principal = arena_text(&run->mem, str_of(request->principal));
     action->tenant = arena_text(&run->mem, str_of(request->tenant));
+    action->name = request->name ? arena_text(&run->mem, str_of(request->name)) : NULL;
     action->provider = arena_text(&run->mem, str_of(request->provider));
     action->base = request->base ? arena_text(&run->mem, str_of(request->base)) : NULL;
     if (!request->sandbox)

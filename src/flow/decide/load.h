@@ -62,7 +62,11 @@ int load_landlock(struct load *load, const struct json *section) MUST_CHECK;
 int load_process(struct load *load, const struct json *section) MUST_CHECK;
 int load_limits(struct load *load, const struct json *section) MUST_CHECK;
 int load_commands(struct load *load, const struct json *section) MUST_CHECK;
-int load_network(struct load *load, const struct json *section) MUST_CHECK;
+#define NETWORK_KEY_BYTES_MAX 256 /* the name of an entry */
+/* network_policies and network_peers: either may be NULL. */
+int load_network(struct load *load, const struct json *section,
+                 const struct json *peers) MUST_CHECK;
+int load_peers(struct load *load, const struct json *section) MUST_CHECK;
 
 /* One list of an endpoint's rules. */
 enum protocol {
@@ -96,8 +100,10 @@ int load_document(struct load *load, const struct json *map, const char *what) M
 /* Endpoints that are for the same place must mean the same by it. */
 int load_overlaps(struct load *load, const struct json *section) MUST_CHECK;
 
-/* Keeps the section, checked, as lib/egress compiles it. */
-int load_network_text(struct load *load, const struct json *section) MUST_CHECK;
+/* Keeps the sections, checked, as lib/egress compiles them; without peers there is none of theirs.
+ */
+int load_network_text(struct load *load, const struct json *section,
+                      const struct json *peers) MUST_CHECK;
 
 /* Hosts and addresses; the mark of the value is used in complaints. */
 int load_host(struct load *load, const struct json *value, bool *is_address) MUST_CHECK;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The section network_policies as it travels: canonical JSON with the keys of the policy, "line"
- * beside everything that can decide, sizes in bytes and durations in milliseconds. Whoever compiles
- * it (lib/egress) need not know how people write those. */
+/* The sections network_policies and network_peers as they travel: canonical JSON with the keys of
+ * the policy, "line" beside everything that can decide, sizes in bytes and durations in
+ * milliseconds. Whoever compiles it (lib/egress) need not know how people write those. */
 #include "flow/decide/load.h"
 
 #include <string.h>
@@ -154,16 +154,36 @@ static struct json *entry_of(struct load *load, const struct json *from)
     return to;
 }
 
-int load_network_text(struct load *load, const struct json *section)
+static struct json *peer_of(struct load *load, const struct json *from)
+{
+    struct json *to = copy_map(load, from);
+
+    put_line(load, to, from->key_mark);
+    return to;
+}
+
+static void put_section(struct load *load, struct json *root, const char *key,
+                        const struct json *section,
+                        struct json *(*make)(struct load *, const struct json *))
+{
+    struct json *entries = json_object(load->mem);
+
+    if (section)
+        json_each(entry, section)
+            json_put(entries, arena_text(load->mem, entry->key), make(load, entry));
+    json_put(root, key, entries);
+}
+
+int load_network_text(struct load *load, const struct json *section, const struct json *peers)
 {
     AUTO_BUF struct buf text = BUF(RULES_TEXT_MAX);
-    struct json *root = json_object(load->mem), *entries = json_object(load->mem);
+    struct json *root = json_object(load->mem);
 
-    json_each(entry, section)
-        json_put(entries, arena_text(load->mem, entry->key), entry_of(load, entry));
-    json_put(root, "network_policies", entries);
+    if (peers)
+        put_section(load, root, "network_peers", peers, peer_of);
+    put_section(load, root, "network_policies", section, entry_of);
     if (json_canonical(root, &text, load->err) < 0)
-        return err_in(load->err, "network_policies");
+        return err_in(load->err, "network rules");
     load->policy->demand.network_rules = arena_str(load->mem, buf_str(&text));
     return 0;
 }

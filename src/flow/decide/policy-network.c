@@ -5,7 +5,6 @@
 
 #include <string.h>
 
-#define NAME_MAX_BYTES 256
 #define SIGNING_WORD_MAX 63
 
 struct endpoint {
@@ -264,7 +263,7 @@ static int check_credentials(struct load *load, const struct endpoint *in)
     if (load_map(load, in->credential_binding, binding_fields, COUNT(binding_fields), &provider) <
         0)
         return -1;
-    return load_text(load, provider, NAME_MAX_BYTES, "\"provider\"");
+    return load_text(load, provider, NETWORK_KEY_BYTES_MAX, "\"provider\"");
 }
 
 /* ---- options of single protocols ---- */
@@ -332,12 +331,12 @@ static int check_registered_query(struct load *load, const struct json *map)
         load_map(load, map, fields, COUNT(fields), &in) < 0 ||
         load_choice(load, in.operation_type, types, "\"operation_type\"", &at) < 0 ||
         (in.operation_name &&
-         load_text(load, in.operation_name, NAME_MAX_BYTES, "\"operation_name\"") < 0))
+         load_text(load, in.operation_name, NETWORK_KEY_BYTES_MAX, "\"operation_name\"") < 0))
         return -1;
     if (in.fields)
         json_each(item, in.fields)
         {
-            if (load_text(load, item, NAME_MAX_BYTES, "a field") < 0)
+            if (load_text(load, item, NETWORK_KEY_BYTES_MAX, "a field") < 0)
                 return -1;
         }
     return 0;
@@ -413,8 +412,6 @@ static void note_later_keys(struct load *load, const struct endpoint *in, enum p
         load_not_enforceable(load, in->protocol->key_mark, "protocol sql");
     if (in->credential_binding)
         load_not_enforceable(load, in->credential_binding->key_mark, "credential_binding");
-    if (in->sandbox)
-        load_not_enforceable(load, in->sandbox->key_mark, "an endpoint that is a sandbox");
 }
 
 static int load_endpoint(struct load *load, const struct json *map)
@@ -506,26 +503,34 @@ static int load_entry(struct load *load, const struct json *map)
     };
     const char *key = shown(load, map->key);
 
-    if (map->key.n == 0 || map->key.n > NAME_MAX_BYTES)
+    if (map->key.n == 0 || map->key.n > NETWORK_KEY_BYTES_MAX)
         return load_bad(load, map->key_mark, "the name of a network policy has 1 to %d bytes",
-                        NAME_MAX_BYTES);
+                        NETWORK_KEY_BYTES_MAX);
     if (str_starts(map->key, "_provider_"))
         return load_bad(load, map->key_mark, "names that begin with \"_provider_\" are reserved");
     if (load_kind(load, map, TAKES_MAP, arena_printf(load->mem, "network policy \"%s\"", key)) <
             0 ||
         load_map(load, map, fields, COUNT(fields), &in) < 0 ||
-        (in.name && load_text(load, in.name, NAME_MAX_BYTES, "\"name\"") < 0) ||
+        (in.name && load_text(load, in.name, NETWORK_KEY_BYTES_MAX, "\"name\"") < 0) ||
         load_list(load, in.endpoints, "\"endpoints\"", load_endpoint) < 0)
         return -1;
     return load_list(load, in.binaries, "\"binaries\"", load_binary);
 }
 
-int load_network(struct load *load, const struct json *section)
+/* An empty section is none. */
+static const struct json *filled(const struct json *section)
 {
-    if (!section || section->n == 0)
-        return 0;
-    if (load_list(load, section, "network_policies", load_entry) < 0 ||
-        load_overlaps(load, section) < 0)
+    return section && section->n ? section : NULL;
+}
+
+int load_network(struct load *load, const struct json *section, const struct json *peers)
+{
+    const struct json *entries = filled(section);
+
+    if (entries && (load_list(load, entries, "network_policies", load_entry) < 0 ||
+                    load_overlaps(load, entries) < 0))
         return -1;
-    return load_network_text(load, section);
+    if (filled(peers) && load_peers(load, peers) < 0)
+        return -1;
+    return entries || filled(peers) ? load_network_text(load, entries, filled(peers)) : 0;
 }

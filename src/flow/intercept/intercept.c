@@ -90,7 +90,8 @@ static int give_rules(struct intercept *intercept, const struct run *run, int eg
 {
     const struct plan_egress *plan = &run->plan.egress;
     const struct egress_who who = {run->action.tenant ? run->action.tenant : "default",
-                                   run->action.principal ? run->action.principal : "", ""};
+                                   run->action.principal ? run->action.principal : "", "",
+                                   run->action.name ? run->action.name : ""};
     char hash[HASH_TEXT_BYTES];
     struct hash given;
 

@@ -16,7 +16,7 @@
  *     events    the number behind which they are wanted         a document (one descriptor)
  *     vault     an end of a pair, with `keeper vault` at the    nothing; one it has is kept
  *               other (one descriptor)
- *     who       id, tenant, subject, pack                       nothing
+ *     who       id, tenant, subject, pack, name                 nothing
  *     no-vault  why there is none (enum egress_absence)         nothing
  *
  * Rules and documents are sealed memory files: canonical JSON of the network sections of a policy
@@ -29,7 +29,7 @@
 #include "lib/crypto/crypto.h"
 
 #define EGRESS_MAGIC 0x45475245U
-#define EGRESS_VERSION 1
+#define EGRESS_VERSION 2
 #define EGRESS_NAME_BYTES 128 /* of a sandbox or a mark, with the NUL */
 #define EGRESS_TEXT_BYTES 480
 
@@ -68,11 +68,13 @@ enum egress_absence {
     EGRESS_VAULT_BROKEN,  /* it cannot be opened */
 };
 
-/* Whose sandbox it is, as bindings of secrets name it (lib/vault/vault.h). */
+/* Whose sandbox it is, as bindings of secrets name it (lib/vault/vault.h), and what other sandboxes
+ * call it besides its id. */
 struct egress_who_text {
     char tenant[40];
     char subject[136];
     char pack[136];
+    char name[64];
 };
 
 struct egress_request {
@@ -104,5 +106,5 @@ struct egress_answer {
     char text[EGRESS_TEXT_BYTES];
 };
 
-_Static_assert(sizeof(struct egress_request) == 24 + 2 * EGRESS_NAME_BYTES + 312, "no padding");
+_Static_assert(sizeof(struct egress_request) == 24 + 2 * EGRESS_NAME_BYTES + 376, "no padding");
 _Static_assert(sizeof(struct egress_answer) == 24 + HASH_BYTES + EGRESS_TEXT_BYTES, "no padding");

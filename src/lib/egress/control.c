@@ -250,6 +250,8 @@ int egress_who(struct egress *egress, const char *id, const struct egress_who *w
         put_who(text->subject, sizeof text->subject, who->subject, err) < 0 ||
         put_who(text->pack, sizeof text->pack, who->pack, err) < 0)
         return -1;
+    if (strlen(who->name) < sizeof text->name)
+        (void)snprintf(text->name, sizeof text->name, "%s", who->name);
     return ask(egress, &talk, err);
 }
 

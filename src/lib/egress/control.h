@@ -37,6 +37,7 @@ struct egress_who {
     const char *tenant;
     const char *subject;
     const char *pack; /* "": none */
+    const char *name; /* what other sandboxes call it besides its id; too long is none */
 };
 int egress_who(struct egress *egress, const char *id, const struct egress_who *who,
                struct err *err) MUST_CHECK;

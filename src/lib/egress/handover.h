@@ -18,7 +18,7 @@
 #include "lib/crypto/crypto.h"
 
 #define HANDOVER_MAGIC 0x65677273U
-#define HANDOVER_VERSION 1
+#define HANDOVER_VERSION 2
 #define HANDOVER_PATH_MAX 1024
 #define HANDOVER_ANCESTORS_MAX 16
 #define HANDOVER_HEAD_BYTES 8
@@ -31,6 +31,8 @@
 #define EGRESS_PROXY_PORT 3128           /* 127.0.0.1: HTTP, CONNECT, SOCKS5 */
 #define EGRESS_CATCH_ALL_PORT 15001      /* 127.0.0.1 and ::1; SO_ORIGINAL_DST says where to */
 #define EGRESS_NAMES_ADDRESS 0xc6120001U /* 198.18.0.1, port 53 */
+#define EGRESS_MINT_ADDRESS 0x7f000002U  /* 127.0.0.2: where other sandboxes come from */
+#define EGRESS_MINT_PORT 15002           /* at that address; nothing is said there */
 #define EGRESS_BACKLOG 128
 
 /* Listening, not blocking, close-on-exec; all of the sandbox's network namespace. */
@@ -41,6 +43,8 @@ enum handover_fd {
     HANDOVER_NAMES_UDP,
     HANDOVER_NAMES_TCP,
     HANDOVER_DIAG, /* NETLINK_SOCK_DIAG */
+    HANDOVER_MINT, /* what is accepted here is a socket of this namespace, to be used for others */
+    HANDOVER_SEED, /* not listening: a stream socket that connects to MINT, again and again */
     HANDOVER_FD_COUNT,
 };
 

@@ -175,6 +175,13 @@ static bool address_is_open(const struct endpoint *endpoint, const struct net_ho
     return !knock->dialled || admits_address(endpoint, knock->dialled);
 }
 
+/* A pattern that happens to be wide enough, or no host at all, does not mean other sandboxes. */
+static bool is_of_kind(const struct endpoint *endpoint, const struct net_host *host)
+{
+    return endpoint->is_sandbox || host->kind != NET_HOST_NAME ||
+           !net_host_is_sandbox((struct str){host->text, host->n});
+}
+
 /* Keeps those of *found that match the rest of the knock. */
 static bool narrow(const struct net_rules *rules, const struct net_knock *knock,
                    const struct net_host *host, struct found *found, struct net_verdict *out)
@@ -188,6 +195,8 @@ static bool narrow(const struct net_rules *rules, const struct net_knock *knock,
         const struct endpoint *endpoint = found->v[i];
         enum binary_match match;
 
+        if (!is_of_kind(endpoint, host))
+            continue;
         if (!has_port(endpoint, knock->port)) {
             by_host = by_host || endpoint->host_kind == HOST_ANY ? by_host : endpoint;
             continue;

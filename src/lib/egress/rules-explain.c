@@ -31,6 +31,13 @@ static bool is_host(const struct endpoint *endpoint, const struct net_host *host
     return false;
 }
 
+/* Other sandboxes are meant by endpoints that say so. */
+static bool is_foreign(const struct endpoint *endpoint, const struct net_host *host)
+{
+    return !endpoint->is_sandbox && host->kind == NET_HOST_NAME &&
+           net_host_is_sandbox((struct str){host->text, host->n});
+}
+
 static bool has_port(const struct endpoint *endpoint, uint16_t port)
 {
     for (size_t i = 0; i < endpoint->port_n; i++)
@@ -91,7 +98,7 @@ static bool explain_endpoint(struct explaining *it, const struct endpoint *endpo
 {
     enum binary_match match = entry_match(endpoint->entry, it->knock->caller);
 
-    if (!is_host(endpoint, it->host))
+    if (!is_host(endpoint, it->host) || is_foreign(endpoint, it->host))
         (void)snprintf(it->why, sizeof it->why, "its host " STR_FMT " is another",
                        STR_ARG(endpoint->host));
     else if (!has_port(endpoint, it->knock->port))

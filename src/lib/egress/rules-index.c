@@ -226,5 +226,10 @@ bool index_has_name(const struct net_rules *rules, struct str name)
     found.n = 0;
     found.too_many = false;
     walk(&rules->index, 0, name, &found);
-    return found.n > 0;
+    if (!net_host_is_sandbox(name))
+        return found.n > 0;
+    for (size_t i = 0; i < found.n; i++)
+        if (found.v[i]->is_sandbox)
+            return true;
+    return false;
 }

@@ -139,6 +139,15 @@ struct binary {
     const struct glob *script; /* interpreter: what it runs */
 };
 
+/* Who of the other sandboxes may come in, and to which ports. */
+struct peer {
+    const char *rule; /* "network_peers.KEY" */
+    unsigned line;
+    struct str sandbox; /* a pattern of names and ids */
+    const uint16_t *ports;
+    size_t port_n;
+};
+
 struct entry {
     struct str key;
     const char *name;
@@ -183,6 +192,8 @@ struct net_rules {
     size_t entry_n;
     struct endpoint **endpoints; /* by number */
     size_t endpoint_n;
+    struct peer *peers;
+    size_t peer_n;
     uint16_t *ports;
     size_t port_n;
     struct index index;
@@ -223,6 +234,9 @@ int read_matcher(struct reading *in, const struct json *value, struct matcher *o
 int read_globs(struct reading *in, const struct json *list, struct matcher *out) MUST_CHECK;
 int read_rules(struct reading *in, const struct json *map, struct endpoint *endpoint) MUST_CHECK;
 int read_lines(struct reading *in, const struct json *map, unsigned *out) MUST_CHECK;
+int read_ports(struct reading *in, const struct json *map, const uint16_t **out,
+               size_t *n) MUST_CHECK;
+int read_peers(struct reading *in, const struct json *map) MUST_CHECK; /* rules-peers.c */
 
 bool matcher_has(const struct matcher *matcher, struct str text);
 

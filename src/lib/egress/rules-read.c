@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Rules from the canonical JSON that flow/decide writes (policy_network_text):
  *
- *     {"network_policies": {KEY: {"name", "line", "binaries": [...], "endpoints": [...]}}}
+ *     {"network_policies": {KEY: {"name", "line", "binaries": [...], "endpoints": [...]}},
+ *      "network_peers": {...}}                                        (rules-peers.c)
  *
  * The keys are those of the policy reference, with "line" where something can decide. What people
  * get wrong has been told to them with line and column by flow/decide; here anything unknown or
@@ -152,7 +153,7 @@ static int read_host(struct reading *in, const struct json *map, struct endpoint
     return net_name_is_never(out->host) ? read_bad(in, value, "can never be allowed") : 0;
 }
 
-static int read_ports(struct reading *in, const struct json *map, struct endpoint *out)
+int read_ports(struct reading *in, const struct json *map, const uint16_t **out, size_t *n)
 {
     const struct json *one, *list;
     uint16_t *ports;
@@ -163,9 +164,9 @@ static int read_ports(struct reading *in, const struct json *map, struct endpoin
         return -1;
     if (!one == !list || (list && list->n == 0))
         return read_bad(in, map, "needs one of port and ports");
-    out->port_n = one ? 1 : list->n;
-    ports = arena_array(in->mem, uint16_t, out->port_n);
-    out->ports = ports;
+    *n = one ? 1 : list->n;
+    ports = arena_array(in->mem, uint16_t, *n);
+    *out = ports;
     for (const struct json *item = one ? one : list->first; item; item = one ? NULL : item->next) {
         if (!json_is_int(item, &port) || port < 1 || port > UINT16_MAX)
             return read_bad(in, map, "has a port out of range");
@@ -335,7 +336,7 @@ static int read_endpoint(struct reading *in, const struct json *map, struct endp
         return read_bad(in, map, "is no endpoint");
     if (read_known(in, map, keys) < 0 || read_lines(in, map, &out->line) < 0 ||
         read_modes(in, map, out) < 0 || read_host(in, map, out) < 0 ||
-        read_ports(in, map, out) < 0 || read_blocks(in, map, out) < 0 ||
+        read_ports(in, map, &out->ports, &out->port_n) < 0 || read_blocks(in, map, out) < 0 ||
         read_path(in, map, out) < 0 || read_flags(in, map, out) < 0 ||
         read_signing(in, map, out) < 0 || read_allowance(in, map, out) < 0 ||
         read_rules(in, map, out) < 0)
@@ -448,11 +449,11 @@ static void collect_ports(struct net_rules *rules)
 
 int net_rules_read(struct str canonical_json, struct net_rules **out, struct err *err)
 {
-    static const char *const keys[] = {"network_policies", NULL};
+    static const char *const keys[] = {"network_policies", "network_peers", NULL};
     AUTO_ARENA struct arena scratch = ARENA(NET_RULES_MEMORY_MAX);
     AUTO(net_rules) struct net_rules *rules = xcalloc(1, sizeof *rules);
     struct reading in = {rules, &rules->mem, err};
-    const struct json *root, *entries;
+    const struct json *root, *entries, *peers;
     struct mark where;
 
     rules->mem = ARENA(NET_RULES_MEMORY_MAX);
@@ -464,7 +465,8 @@ int net_rules_read(struct str canonical_json, struct net_rules **out, struct err
         return err_set(err, ERR_INVALID, "network rules: no object");
     if (read_known(&in, root, keys) < 0 ||
         read_member(&in, root, "network_policies", JSON_OBJECT, &entries) < 0 ||
-        (entries && read_entries(&in, entries) < 0))
+        read_member(&in, root, "network_peers", JSON_OBJECT, &peers) < 0 ||
+        (entries && read_entries(&in, entries) < 0) || (peers && read_peers(&in, peers) < 0))
         return -1;
     hash_text_of(canonical_json, rules->hash);
     collect_ports(rules);

@@ -132,6 +132,7 @@ struct net_request {
     X(RESPONSE_LARGE, "EGRESS_RESPONSE_TOO_LARGE", "policy_denied")                                \
     X(RESPONSE_TYPE, "EGRESS_RESPONSE_TYPE", "policy_denied")                                      \
     X(AMBIGUOUS, "EGRESS_AMBIGUOUS", "policy_denied") /* more rules than are looked at */          \
+    X(PEER, "EGRESS_PEER", "policy_denied")           /* the other sandbox does not let it in */   \
     X(LOST, "EGRESS_RULE_LOST", "policy_denied")      /* allowed once, not any more */
 
 enum net_reason {
@@ -235,6 +236,29 @@ void net_rules_message(const struct net_rules *rules, const struct net_knock *kn
 void net_rules_response(const struct net_rules *rules, const struct net_knock *knock,
                         const struct net_request *request, uint64_t length, struct str type,
                         struct net_verdict *out);
+
+/* ---- other sandboxes ---- */
+
+/* "NAME.sandbox.internal": a sandbox of the same tenant, and nobody else's. The label is NAME, or
+ * empty. */
+bool net_host_is_sandbox(struct str host);
+struct str net_sandbox_label(struct str host);
+/* Whether a sandbox can be reached by this name: one label of a-z, 0-9 and "-". */
+bool net_is_sandbox_name(struct str name);
+/* Listeners of egress inside a sandbox: never opened to another one. */
+bool net_port_is_own(uint16_t port);
+
+/* One that wants to come in. */
+struct net_guest {
+    struct str id;
+    struct str name; /* as it was given: any text, or empty */
+    uint16_t port;
+};
+
+/* Whether the rules of the sandbox that is reached let it in: ALLOW or DENY. The rules of the one
+ * that connects have said yes before. */
+void net_rules_guest(const struct net_rules *rules, const struct net_guest *guest,
+                     struct net_verdict *out);
 
 /* ---- why ---- */
 

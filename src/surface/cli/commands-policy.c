@@ -19,6 +19,8 @@ static const struct cli_option explain_options[] = {
     {"--body",    "FILE",      VALUE_FILE, .help = "of the request"},
     {"--message", "FILE",      VALUE_FILE,
      .help = "of a WebSocket that the request opens: text, or binary when it is not UTF-8"},
+    {"--peer",    "NAME:PORT", VALUE_TEXT,
+     .help = "another sandbox, by name or id, that wants to come in to a port of this one"},
     OPTION_JSON,
     OPTIONS_END,
 };

@@ -22,6 +22,8 @@ struct asked {
     struct net_request request;
     struct net_header headers[HEADERS_MAX];
     bool has_request;
+    struct net_guest guest;
+    bool has_guest; /* another sandbox asks to come in */
     bool has_body;
     struct buf body;
     bool has_message;
@@ -131,15 +133,31 @@ static int read_message(const char *path, struct asked *asked, struct err *err)
     return file_read(AT_FDCWD, path, &asked->message, err);
 }
 
+/* "NAME:PORT"; what is no name can only be an id. */
+static int read_guest(const char *text, struct asked *asked, struct err *err)
+{
+    struct net_guest *guest = &asked->guest;
+    struct str name;
+
+    if (!net_authority_cut(str_of(text), 0, &name, &guest->port) || !net_is_sandbox_name(name))
+        return bad(err, "--peer", "is like web-1:8080, with the name or id of a sandbox");
+    guest->id = guest->name = name;
+    asked->has_guest = true;
+    return 0;
+}
+
 static int read_asked(struct invocation *inv, struct asked *asked, struct err *err)
 {
     const char *connect = option_text(inv, "--connect"), *line = option_text(inv, "--request");
     const char *body = option_text(inv, "--body"), *message = option_text(inv, "--message");
+    const char *peer = option_text(inv, "--peer");
 
-    if (!connect == !line)
-        return err_set(err, ERR_INVALID, "give one of --connect and --request");
+    if (!!connect + !!line + !!peer != 1)
+        return err_set(err, ERR_INVALID, "give one of --connect, --request and --peer");
     if (!line && (body || message || option_words(inv, "--header").n))
         return err_set(err, ERR_INVALID, "--header, --body and --message belong to --request");
+    if (peer)
+        return read_guest(peer, asked, err);
     if (read_caller(inv, asked, err) < 0)
         return -1;
     if (connect && !net_authority_cut(str_of(connect), 0, &asked->knock.host, &asked->knock.port))
@@ -196,9 +214,15 @@ static const char *verdict_sentence(const struct net_verdict *verdict, bool upgr
     case NET_DENY:
         return verdict->text;
     case NET_TUNNEL:
-        return "bytes are relayed unseen";
+        return verdict->flags & NET_FLAG_SANDBOX
+                   ? "bytes are relayed unseen, if the other sandbox lets this one in "
+                     "(network_peers of its policy)"
+                   : "bytes are relayed unseen";
     case NET_INSPECT:
-        return "every request is judged; ask about one with --request";
+        return verdict->flags & NET_FLAG_SANDBOX
+                   ? "every request is judged, if the other sandbox lets this one in "
+                     "(network_peers of its policy); ask about one with --request"
+                   : "every request is judged; ask about one with --request";
     case NET_ALLOW:
         return verdict->flags & NET_FLAG_SECRET_SHAPE ? "something in it looks like a credential"
                : verdict->flags & NET_FLAG_AUDIT      ? verdict->text
@@ -250,6 +274,10 @@ static void explain(const struct net_rules *rules, const struct asked *asked,
 {
     struct str body = buf_str(&asked->body), message = buf_str(&asked->message);
 
+    if (asked->has_guest) {
+        net_rules_guest(rules, &asked->guest, out);
+        return;
+    }
     net_rules_explain(rules, &asked->knock, asked->has_request ? &asked->request : NULL,
                       asked->has_body ? &body : NULL, on_step, telling, out);
     if (asked->has_message && out->kind == NET_ALLOW && out->flags & NET_FLAG_WS_MESSAGES)

@@ -235,6 +235,7 @@ void stand_in_serve(int pair_fd)
     for (int i = 0; i < HANDOVER_FD_COUNT; i++)
         polled[i] = (struct pollfd){.fd = fds[i], .events = POLLIN};
     pair->fd = pair_fd;
+    polled[HANDOVER_MINT].fd = polled[HANDOVER_SEED].fd = -1; /* there are no other sandboxes */
     for (;;) {
         pair->events = deaf ? 0 : POLLIN;
         (void)poll(polled, HANDOVER_FD_COUNT, -1);
