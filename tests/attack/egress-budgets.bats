@@ -107,7 +107,7 @@ E'
     [[ "${lines[5]}" = 403_* ]]
     [[ "${lines[6]}" != *_11_0 ]]
     [[ "${lines[7]}" == *EGRESS_RESPONSE_TOO_LARGE* ]]
-    ! grep -q "8080 PUT.* 60000" "$DIR/log"
+    not grep -q "8080 PUT.* 60000" "$DIR/log"
     [ "$(counted 'sorted({r["reason"] for r in c["refusals"]})')" = "['EGRESS_BUDGET', 'EGRESS_RESPONSE_TOO_LARGE']" ]
 }
 
@@ -158,7 +158,7 @@ E'
         $c -o /dev/null -w "again %{http_code}\n" $u/hello'
     echo "$output"
     [[ "$output" == *"hello over h2"*" 2 200"*"hello over h2"*" 2 200"*EGRESS_BUDGET*" 2 403"* ]]
-    ! grep -q '^big 200 3000000\|^up 0\| long 200' <<<"$output"
+    not grep -q '^big 200 3000000\|^up 0\| long 200' <<<"$output"
     [ "$(grep '^big' <<<"$output" | cut -d' ' -f3)" -le 1000000 ]
     grep -q '^again 403' <<<"$output"
     [ "$(counted 'sorted({r["reason"] for r in c["refusals"]})')" = "['EGRESS_BUDGET', 'EGRESS_RESPONSE_TOO_LARGE']" ]
@@ -182,7 +182,7 @@ E'
     echo "$output"
     one="|200| EGRESS_SECRET_SHAPE |403| EGRESS_SECRET_SHAPE |403| |200| EGRESS_BODY |403| EGRESS_SECRET_SHAPE |403|"
     [ "$output" = "$one $one" ]
-    ! grep -q "$SECRET" "$DIR/log" "$DIR/nghttpd.log"
+    not grep -q "$SECRET" "$DIR/log" "$DIR/nghttpd.log"
 }
 
 @test "F11: a hello without a name, or with one that only the server can read, is for an address alone" {

@@ -22,7 +22,7 @@ setup() {
     run in_world "$(allow api.test:80)" 'curl -s -o /dev/null -w "%{http_code}" -x $PROXY http://other.test/; curl -s -x $PROXY http://other.test/'
     [[ "$output" == 403* ]]
     [[ "$output" == *'"reason_code":"EGRESS_NO_RULE"'* ]]
-    ! grep -q GET "$DIR/log"
+    not grep -q GET "$DIR/log"
     [ "$(counted 'c["refusals"][0]["count"]')" -eq 2 ]
 }
 
@@ -173,7 +173,7 @@ for name, say in {
     except OSError as e: got += str(e).encode()
     print("%s: %s %d" % (name, got[9:12].decode(), got.count(b"HTTP/1.1 4") + got.count(b"HTTP/1.1 5")))
 E'
-    ! grep -q smuggled "$DIR/log"
+    not grep -q smuggled "$DIR/log"
     [ "$(grep -vcE ': (4..|505) 1$' <<<"$output")" -eq 0 ] || { echo "$output"; false; }
     [ "$(wc -l <<<"$output")" -eq 24 ]
 }

@@ -71,7 +71,7 @@ s.once(\"data\", () => {
     done
     # Over TLS 1.3 a server says only behind the handshake that it wants a certificate.
     [[ "$output" == *TLS_CERTIFICATE_WANTED* || "$output" == *EGRESS_SERVER_LEFT* ]]
-    ! grep -q /secret "$DIR/log"
+    not grep -q /secret "$DIR/log"
 }
 
 @test "SNI, Host, :authority and CONNECT must agree" {
@@ -101,8 +101,8 @@ s.once(\"data\", () => {
         curl -sS --cacert $CA -x $PROXY -w " %{http_code}\n" -d body https://second.test/hello'
     echo "$output"
     [[ "$output" == *"hello over h2"*" 200 1"*'"reason_code":"EGRESS_REQUEST"'*" 403 0"*"hello over h2"*" 200 0"*EGRESS_REQUEST*" 403" ]]
-    ! grep -q '/no \|DELETE' "$DIR/log"
-    ! grep -q '/big\|POST' "$DIR/nghttpd.log"
+    not grep -q '/no \|DELETE' "$DIR/log"
+    not grep -q '/big\|POST' "$DIR/nghttpd.log"
 }
 
 @test "what is passed through by rule stays closed, and the server's own certificate is seen" {
@@ -145,6 +145,6 @@ E
     run in_tls_world "$(allow "api.test:443,$REST")" "$address_of"'curl -sS --cacert $CA -x $PROXY https://api.test/ >/dev/null; echo done'
     [ "$(stat -c %a "$DIR/state/egress/ca.key")" = 600 ]
     [ "$(stat -c %a "$DIR/state/egress/ca.pem")" = 644 ]
-    ! grep -q PRIVATE "$DIR/state/egress/ca.pem"
+    not grep -q PRIVATE "$DIR/state/egress/ca.pem"
     openssl x509 -in "$DIR/state/egress/ca.pem" -noout -text | grep -q "CA:TRUE, pathlen:0"
 }

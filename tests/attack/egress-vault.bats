@@ -263,7 +263,7 @@ E'
     done
     [[ "$output" == *"split HTTP/1.1 403"* ]]
     [[ "$(jq -r .message "$DIR/answers/cookie")" == *"never into a path or a cookie"* ]]
-    ! grep -q "something-of-its-own" "$DIR/seen"
+    not grep -q "something-of-its-own" "$DIR/seen"
     [ "$(seen)" -eq 0 ]
     [ "$(uses)" -eq 0 ]
     clean
@@ -364,7 +364,7 @@ E'
     done
     [[ "$flat" != *"streamed 200"* ]]
     [ "$(grep -c "authorization: Bearer $CANARY" "$DIR/nghttpd.log")" -eq 3 ]
-    ! grep -q "of-its-own\|vault:KEY" "$DIR/nghttpd.log"
+    not grep -q "of-its-own\|vault:KEY" "$DIR/nghttpd.log"
     grep -q "^{\"token\":\"\*\*\*\*\*\**\",\"a\":\[1, 2\]}" "$DIR/answers/body"
     [ "$(stat -c %s "$DIR/answers/plain")" -eq 3000000 ]
     [ "$(counted 'c["secrets"]')" -eq 4 ]

@@ -65,7 +65,7 @@ nothing_more() {
 
 kernel_has_no_more() {
     kernel_objects >kernel-after
-    ! grown $((cycles / 2)) kernel-before kernel-after
+    not grown $((cycles / 2)) kernel-before kernel-after
 }
 
 # ---- each of them is found ----

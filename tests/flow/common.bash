@@ -23,8 +23,17 @@ bats_require_minimum_version 1.5.0
 : "${BRIG:=$BRIG_BUILD/src/cmd/cli/brig}"
 export BRIG_ROOT BRIG_BUILD BRIG
 
+# not COMMAND…: it fails. "! COMMAND" is a failure to nobody in the middle of a test. A grep that could
+# not read has found nothing out.
+not() {
+    local status=0
+    "$@" || status=$?
+    [ "$status" -ne 0 ] && { [ "$1" != grep ] || [ "$status" -eq 1 ]; }
+}
+
+# eventually SECONDS COMMAND…: it comes true; a machine that is busy with other tests has longer.
 eventually() {
-    local end=$((SECONDS + $1 + 1))
+    local end=$((SECONDS + 4 * $1 + 10))
     shift
     until "$@"; do
         [ "$SECONDS" -lt "$end" ] || return 1

@@ -142,7 +142,7 @@ running() {
 }
 
 not_running() {
-    ! running "$1"
+    not running "$1"
 }
 
 @test "a command that kills all it can ends its own answer at most" {

@@ -107,7 +107,7 @@ poll_states() {
     done
     touch stop
     wait "$poller"
-    ! grep untrue seen
+    not grep untrue seen
     grep -q running seen
     grep -q paused seen
     no_sandbox_left

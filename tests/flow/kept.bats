@@ -121,34 +121,35 @@ teardown() {
 }
 
 @test "with nothing running in it, idleness ends it" {
-    make --idle 700ms
+    make --idle 3s
     pid=$(pid_one)
-    in_it -- sleep 1.2 </dev/null
-    ! gone "$pid"
-    eventually 3 gone "$pid"
+    in_it -- sleep 4 </dev/null
+    run ! gone "$pid"
+    eventually 5 gone "$pid"
     ended_with SANDBOX_IDLE
 }
 
 @test "what runs in the background is not idleness" {
-    make --idle 500ms
-    in_it --keep -- sh -c 'sleep 1.5 >/dev/null 2>&1 &' </dev/null
-    sleep 1
+    make --idle 3s
+    in_it --keep -- sh -c 'sleep 300 >/dev/null 2>&1 & echo $! >/tmp/pid' </dev/null
+    sleep 4
     run brig sandbox show "$id"
     status_is 0
-    eventually 4 ended_with SANDBOX_IDLE
+    in_it -- sh -c 'kill $(cat /tmp/pid)' </dev/null
+    eventually 5 ended_with SANDBOX_IDLE
 }
 
 @test "extend gives it more time, but not beyond its lifetime" {
-    make --ttl 1s --lifetime 4s
+    make --ttl 4s --lifetime 12s
     run --separate-stderr brig sandbox extend "$id" --ttl 1h --json
     status_is 0
     json_is .action extend
     json_is .done true
     left=$(($(date -d "$(brig sandbox show "$id" | jq -r .expires_at)" +%s) - $(date +%s)))
-    [ "$left" -le 4 ]
-    sleep 1.5
+    [ "$left" -le 12 ]
+    sleep 5
     in_it -- true </dev/null
-    eventually 5 ended_with SANDBOX_EXPIRED
+    eventually 15 ended_with SANDBOX_EXPIRED
 }
 
 # ---- pause and resume ----

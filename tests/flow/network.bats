@@ -150,7 +150,7 @@ teardown() {
     in_world "$BRIG" policy apply --sandbox "$id" policy.yaml
     world_json "$id" -- curl -sS --max-time 20 -o /dev/null -w '%{http_code}' http://allowed.test/three
     [ "$(jq -r .stdout <<<"$output")" != 200 ]
-    ! served | grep -q three
+    not grep -q three <(served)
     printf 'limits: {pids: 9}\n' >>policy.yaml
     run in_world "$BRIG" policy apply --sandbox "$id" policy.yaml
     [ "$status" -ne 0 ]
@@ -251,7 +251,7 @@ teardown() {
         kill -0 "$job" 2>/dev/null || break
         sleep 0.1
     done
-    ! kill -0 "$job" 2>/dev/null
+    not kill -0 "$job" 2>/dev/null
 }
 
 @test "a secret goes out with a request, and a receipt of its use is there when the run ends" {
@@ -265,5 +265,5 @@ teardown() {
     [ "$("$BRIG" receipts list --json | jq -c '[.. | objects | select(.kind? == "secret_use")] | length')" -eq 1 ]
     world_json --network policy --policy policy.yaml -- curl -sS --max-time 20 'http://allowed.test/y?key=%24%7Bvault:KEY%7D'
     [[ "$output" == *VAULT_NOT_BOUND* ]]
-    ! served | grep -q '/y'
+    not grep -q /y <(served)
 }

@@ -129,7 +129,7 @@ from_pool() {
 }
 
 ended() {
-    ! "$BRIG" sandbox show "$id" >/dev/null 2>&1
+    not "$BRIG" sandbox show "$id" >/dev/null 2>&1
 }
 
 @test "only what would be built is taken" {

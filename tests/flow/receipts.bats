@@ -65,7 +65,7 @@ both_say() {
     run grep -c canary export.jsonl
     status_is 1
     run grep -rc canary "$BRIG_HOME"
-    ! [[ $output == *:[1-9]* ]]
+    [[ $output != *:[1-9]* ]]
 }
 
 @test "verify says integrity and completeness apart" {

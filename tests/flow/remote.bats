@@ -106,15 +106,15 @@ same() {
         brig sandbox list --label a=2 >list.$how
         id=$(jq -r .sandbox_id made.$how)
         brig sandbox show "by-$how" >show.$how
-        ! brig sandbox show nobody 2>unknown.$how
+        not brig sandbox show nobody 2>unknown.$how
         brig sandbox exec "by-$how" --env A=1 -- sh -c 'echo $A; cat; exit 7' >exec.$how 2>exec-err.$how <<<input || [ $? -eq 7 ]
         brig sandbox exec "by-$how" --json --timeout 500ms -- sleep 9 >time.$how </dev/null || [ $? -eq 124 ]
         brig sandbox pause "$id" --json >pause.$how
-        ! brig sandbox exec "$id" -- true 2>paused.$how </dev/null
+        not brig sandbox exec "$id" -- true 2>paused.$how </dev/null
         brig sandbox resume "$id" 2>resume.$how
         brig sandbox extend "$id" --ttl 20m 2>extend.$how
-        ! brig sandbox destroy nobody "$id" second 2>destroy.$how
-        ! brig sandbox exec "$id" -- true 2>gone.$how </dev/null
+        not brig sandbox destroy nobody "$id" second 2>destroy.$how
+        not brig sandbox exec "$id" -- true 2>gone.$how </dev/null
         brig sandbox list 2>none.$how
         unset BRIG_SOCKET
     done
@@ -141,15 +141,15 @@ same() {
         brig sandbox files ls box d --json
         brig sandbox files stat box d/link
         brig sandbox files stat box d/old --json
-        ! brig sandbox files stat box d/missing 2>&1
-        ! brig sandbox files rm box d/e/missing --json
-        ! brig sandbox files ls nobody / 2>&1
-        ! brig sandbox files frobnicate box / 2>&1
+        not brig sandbox files stat box d/missing 2>&1
+        not brig sandbox files rm box d/e/missing --json
+        not brig sandbox files ls nobody / 2>&1
+        not brig sandbox files frobnicate box / 2>&1
         brig sandbox ps box | sed -E 's/ +[0-9]+ms +[0-9]+K / /'
         brig sandbox ps box --json
-        ! brig sandbox ps nobody 2>&1
+        not brig sandbox ps nobody 2>&1
         brig receipts show 1 | jq .kind
-        ! brig receipts show nothing 2>&1
+        not brig receipts show nothing 2>&1
         unset BRIG_SOCKET
     done >all
     n=$(($(wc -l <all) / 2))

@@ -78,13 +78,13 @@ plain() {
     is_status 200
     grep -qi '^content-security-policy: sandbox allow-scripts' head
     [ "$(grep -ci '^content-security-policy' head)" = 1 ]
-    ! grep -i 'allow-same-origin\|allow-top-navigation' head
+    not grep -i 'allow-same-origin\|allow-top-navigation' head
     grep -qi '^x-own: yes' head
     grep -qi '^etag: "e"' head
     grep -qi '^cache-control: no-store' head
     grep -qi '^referrer-policy: no-referrer' head
     grep -qi '^content-type: text/html' head
-    ! grep -i '^set-cookie\|^service-worker\|^clear-site\|^access-control\|^strict-tr\|^www-auth\|^keep-alive\|^x-request-id: mine' head
+    not grep -i '^set-cookie\|^service-worker\|^clear-site\|^access-control\|^strict-tr\|^www-auth\|^keep-alive\|^x-request-id: mine' head
 
     head -c 3000000 /dev/zero >big
     api -X PUT -T big "$P/upload"
@@ -110,7 +110,7 @@ plain() {
     grep -qi "^location: $P/v1/tokens" head
     api -D head "$P/redirect?http:%2F%2F127.0.0.1:$PORT%2Fv1%2Ftokens"
     is_status 307
-    ! grep -i '^location' head
+    not grep -i '^location' head
 
     # What is no answer is an error; half an answer shows as one.
     api "$P/garbage"
@@ -150,7 +150,7 @@ plain() {
     is_status 200
     grep -qi '^content-security-policy: sandbox' head
     grep -qi '^access-control-allow-origin: \*' head
-    ! grep -qi '^set-cookie\|allow-credentials' head
+    not grep -qi '^set-cookie\|allow-credentials' head
     # A page without an origin may fetch from its own server, and its browser may ask before.
     plain -H 'Origin: null' -H "Authorization: Bearer $TOKEN" "$preview/echo"
     is_status 200
@@ -224,7 +224,7 @@ plain() {
         print $in, "\n", $back eq $sent ? "same" : "other", "\n";' >got
     grep -q '^HTTP/1.1 101' got
     grep -qi '^sec-websocket-accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=' got
-    ! grep -qi '^set-cookie' got
+    not grep -qi '^set-cookie' got
     [ "$(tail -n 1 got)" = same ]
     # The end of either side is the end of the other.
     api "$P/echo"
