@@ -274,5 +274,5 @@ pair() {
 }
 
 gone() {
-    ! kill -0 "$1" 2>/dev/null
+    not kill -0 "$1" 2>/dev/null
 }

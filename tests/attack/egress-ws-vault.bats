@@ -47,7 +47,7 @@ bound() { # BIND-ARGUMENT…
 
 # Nowhere on this side.
 clean() {
-    ! grep -rqF "$CANARY" "$DIR/state" && [[ "$output" != *"$CANARY"* ]]
+    not grep -rqF "$CANARY" "$DIR/state" && [[ "$output" != *"$CANARY"* ]]
 }
 
 @test "in a bound slot of a message it reaches the server, and does not come back" {
