@@ -189,6 +189,19 @@ print(said.split()[0])
     [ "$(grep -c "^ws binary" "$DIR/log")" -ge 2 ]
 }
 
+@test "a message that never ends is waited for half a minute" {
+    WORLD_SECONDS=180
+    run in_world "$(allow "api.test:80,$FULL")" "$talk"'talk "
+w, other = ask(\"/ws/echo\"), ask(\"/ws/echo\")
+w.s.settimeout(150)
+w.send(TEXT, \"SECRET\", fin=0)
+print(w.hear(), other.send(TEXT, \"still there\").hear())
+"'
+    echo "$output"
+    [ "$output" = "close 1008 EGRESS_MESSAGE_TIMEOUT text still there" ]
+    ! grep -q SECRET "$DIR/log"
+}
+
 @test "one whose rule is gone is closed; one whose rule stays goes on under the new ones" {
     export NARROW="$(allow "api.test:80,$LISTEN" "second.test:80,$FULL,path=\"/ws/keep\"")"
     run in_world "$(allow "api.test:80,$FULL" "second.test:80,$FULL")" "$talk"'talk "

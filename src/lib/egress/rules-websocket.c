@@ -114,38 +114,36 @@ static void judge_graphql_message(const struct endpoint *endpoint, struct arena 
     graphql_judge_payload(endpoint, mem, payload, out);
 }
 
-static void judge_message(const struct endpoint *endpoint, struct judged *judged, bool is_text,
-                          struct str message, struct opinion *out)
+/* Nobody asked to look at what this endpoint is about. */
+static bool is_unread(const struct endpoint *endpoint)
 {
-    const struct rule *rule = find_rule(endpoint->deny, judged, "WEBSOCKET_TEXT", true);
+    return endpoint->tls_skip || endpoint->protocol == NET_PROTOCOL_NONE ||
+           endpoint->protocol == NET_PROTOCOL_TCP ||
+           (endpoint->protocol == NET_PROTOCOL_REST && endpoint->ws_rewrite);
+}
 
-    out->line = endpoint->line;
-    if (endpoint->tls_skip || endpoint->protocol == NET_PROTOCOL_NONE ||
-        endpoint->protocol == NET_PROTOCOL_TCP ||
-        (endpoint->protocol == NET_PROTOCOL_REST && endpoint->ws_rewrite)) {
-        out->stance = STANCE_ALLOWS; /* nobody asked to look */
-        return;
-    }
-    if (endpoint->protocol != NET_PROTOCOL_WEBSOCKET) {
-        opine(out, STANCE_SILENT, NET_REASON_MESSAGE, endpoint->line,
-              "this endpoint speaks plain HTTP; for WebSocket write \"protocol: websocket\"");
-        return;
-    }
-    if (rule) {
-        opine(out, STANCE_DENIES, NET_REASON_DENY_RULE, rule->line, "a deny rule forbids messages");
-        return;
-    }
-    /* One rule about operations, and all that is said is read as such. */
-    if (is_text && endpoint->access != ACCESS_READ_ONLY &&
-        (has_graphql(endpoint->allow) || has_graphql(endpoint->deny))) {
-        judge_graphql_message(endpoint, judged->mem, message, out);
-        return;
-    }
-    rule = is_text ? find_rule(endpoint->allow, judged, "WEBSOCKET_TEXT", false) : NULL;
-    if (!is_text)
-        for (const struct rule *any = endpoint->allow; any && !rule; any = any->next)
-            if (str_is(any->method, "*") && place_matches(any, judged, false))
-                rule = any;
+/* One rule about operations, and all that is said is read as such. */
+static bool reads_graphql(const struct endpoint *endpoint)
+{
+    return endpoint->access != ACCESS_READ_ONLY &&
+           (has_graphql(endpoint->allow) || has_graphql(endpoint->deny));
+}
+
+/* Bytes are for who may say anything. */
+static const struct rule *find_binary_rule(const struct rule *rule, const struct judged *judged)
+{
+    for (; rule; rule = rule->next)
+        if (str_is(rule->method, "*") && place_matches(rule, judged, false))
+            return rule;
+    return NULL;
+}
+
+static void judge_plain_message(const struct endpoint *endpoint, const struct judged *judged,
+                                bool is_text, struct opinion *out)
+{
+    const struct rule *rule = is_text ? find_rule(endpoint->allow, judged, "WEBSOCKET_TEXT", false)
+                                      : find_binary_rule(endpoint->allow, judged);
+
     if (rule)
         out->line = rule->line;
     if (rule || endpoint->access == ACCESS_FULL ||
@@ -157,6 +155,26 @@ static void judge_message(const struct endpoint *endpoint, struct judged *judged
                   ? "no rule allows the client to send text; add one with method WEBSOCKET_TEXT"
                   : "no rule allows the client to send binary messages; only access \"full\" or "
                     "method \"*\" does");
+}
+
+static void judge_message(const struct endpoint *endpoint, struct judged *judged, bool is_text,
+                          struct str message, struct opinion *out)
+{
+    const struct rule *denies = find_rule(endpoint->deny, judged, "WEBSOCKET_TEXT", true);
+
+    out->line = endpoint->line;
+    if (is_unread(endpoint))
+        out->stance = STANCE_ALLOWS;
+    else if (endpoint->protocol != NET_PROTOCOL_WEBSOCKET)
+        opine(out, STANCE_SILENT, NET_REASON_MESSAGE, endpoint->line,
+              "this endpoint speaks plain HTTP; for WebSocket write \"protocol: websocket\"");
+    else if (denies)
+        opine(out, STANCE_DENIES, NET_REASON_DENY_RULE, denies->line,
+              "a deny rule forbids messages");
+    else if (is_text && reads_graphql(endpoint))
+        judge_graphql_message(endpoint, judged->mem, message, out);
+    else
+        judge_plain_message(endpoint, judged, is_text, out);
 }
 
 void net_rules_message(const struct net_rules *rules, const struct net_knock *knock,
