@@ -99,21 +99,31 @@ static void count_shed(struct sandbox *sandbox)
     });
 }
 
-/* The reserve is given up for a moment, so that who knocks hears a no instead of nothing. Then all
- * listeners rest: waiting for one that cannot be served would only burn time. */
+/* Whether somebody knocked, who was told no. */
+static bool turn_away(struct entrance *entrance)
+{
+    int fd = accept4(entrance->watch.fd, NULL, NULL, SOCK_CLOEXEC);
+
+    if (fd < 0)
+        return false;
+    reset(fd);
+    count_shed(entrance->sandbox);
+    return true;
+}
+
+/* The reserve is given up for a moment, so that who knocks hears a no instead of nothing. Then the
+ * listener rests until a connection ends: waiting for one that cannot be served would only burn
+ * time. */
 static void shed(struct entrance *entrance)
 {
     struct hub *hub = entrance->sandbox->hub;
     struct err err;
-    int fd;
 
     if (hub->reserve_fd >= 0)
         (void)close(TAKE_FD(hub->reserve_fd));
-    fd = accept4(entrance->watch.fd, NULL, NULL, SOCK_CLOEXEC);
-    if (fd >= 0)
-        reset(fd);
+    for (unsigned i = 0; i < ACCEPTS_AT_ONCE && turn_away(entrance); i++)
+        continue;
     hub->reserve_fd = dup(hub->lock_fd);
-    count_shed(entrance->sandbox);
     if (loop_watch(&hub->loop, &entrance->watch, 0, &err) == 0) /* else it is asked at once */
         loop_after(&hub->loop, &hub->shed, SHED_PAUSE_MS);
 }
@@ -129,6 +139,14 @@ void entrances_resume(struct hub *hub)
     for (struct sandbox *s = hub->sandboxes; s; s = s->next)
         if (s->has_listeners && loop_watch(&hub->loop, &s->mint.watch, EPOLLIN, &err) < 0)
             loop_after(&hub->loop, &hub->shed, SHED_PAUSE_MS);
+}
+
+void entrances_have_room(struct hub *hub)
+{
+    if (!hub->shed.at)
+        return;
+    loop_cancel(&hub->loop, &hub->shed);
+    entrances_resume(hub);
 }
 
 /* ---- one after the other ---- */

@@ -95,6 +95,7 @@ static void close_with(struct conn *conn, bool reset)
     unlink_conn(conn);
     caller_free(conn->caller);
     free(conn);
+    entrances_have_room(hub);
 }
 
 /* Whoever is cut off hears a reset: an end would look like the server's word. */

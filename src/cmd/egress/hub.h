@@ -135,6 +135,8 @@ void names_answer_udp(struct watch *watch, uint32_t events);
 size_t names_answer(struct sandbox *sandbox, struct str question, char out[512]);
 /* Descriptors are there again: listeners that were put aside are asked again. */
 void entrances_resume(struct hub *hub);
+/* A descriptor was given back: whoever rests for want of one goes on at once. */
+void entrances_have_room(struct hub *hub);
 
 /* ---- controllers (control-serve.c) ---- */
 
