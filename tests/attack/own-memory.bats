@@ -5,6 +5,7 @@
 
 load attack
 load ../flow/image-kit
+load ../flow/network
 
 ceiling_kib() { # PROGRAM: as the table has it
     local mib
@@ -51,4 +52,49 @@ layer_of() { # NAME MIB: an image of one layer of so many bytes that do not comp
     echo "small $small KiB, large $large KiB"
     [ "$large" -le "$(ceiling_kib image)" ]
     [ $((large - small)) -le 4096 ]
+}
+
+# carry KIND BYTES: from a server in one sandbox to another, by a request to the proxy or a tunnel
+carry() {
+    local how=()
+    [ "$1" = request ] || how=(--proxytunnel)
+    in_world "$BRIG" sandbox exec --quiet "$front" -- curl -sS --max-time 200 -o /dev/null -w '%{size_download}' "${how[@]}" \
+        "http://back.sandbox.internal:8080/$2" </dev/null
+}
+
+# Of egress and of its resolver, whichever had more.
+egress_peak() {
+    for pid in $(egress_pid); do
+        sed -n 's/^VmHWM:[^0-9]*\([0-9]*\) kB/\1/p' "/proc/$pid/status"
+    done | sort -n | tail -n 1
+}
+
+teardown() { world_end; }
+
+@test "traffic passes through: a hundred times as much takes no more memory" {
+    need curl perl jq
+    world_begin
+    printf '%s\n' 'version: 1' 'network_peers: {all: {sandbox: "*", port: 8080}}' >back.yaml
+    printf '%s\n' 'version: 1' 'network_policies:' '  back:' '    endpoints: [{sandbox: back, port: 8080}]' \
+        '    binaries: [{path: /usr/bin/curl}]' >front.yaml
+    back=$(in_world "$BRIG" sandbox create --name back --policy back.yaml --json | jq -er .sandbox_id)
+    front=$(in_world "$BRIG" sandbox create --policy front.yaml --json | jq -er .sandbox_id)
+    in_world "$BRIG" sandbox exec --detach "$back" -- perl -MIO::Socket::INET -e '
+        my $l = IO::Socket::INET->new(Listen => 8, LocalAddr => "127.0.0.1", LocalPort => 8080) or die;
+        while (my $c = $l->accept) {
+            my ($n) = scalar(<$c>) =~ m{/([0-9]+)} or next;
+            while (<$c>) { last if /^\r?$/ }
+            print $c "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: $n\r\n\r\n";
+            for (; $n > 0; $n -= 1 << 16) { print $c "x" x ($n < 1 << 16 ? $n : 1 << 16) }
+        }' >/dev/null
+    eventually 60 carry request 1 >/dev/null
+    for how in request tunnel; do
+        [ "$(carry $how 3000000)" = 3000000 ]
+        little=$(egress_peak)
+        [ "$(carry $how 300000000)" = 300000000 ]
+        much=$(egress_peak)
+        echo "$how: $little KiB, then $much KiB"
+        [ "$much" -le "$(ceiling_kib egress)" ]
+        [ $((much - little)) -le 2048 ]
+    done
 }
