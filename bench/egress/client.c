@@ -10,12 +10,14 @@
  *     tunnel      a new connection (with a proxy: CONNECT) and one byte there and back
  *     http        a request on a connection that stands
  *     https       the same over TLS
+ *     vault       as http, with a vault that has nothing for the host
+ *     bound       as http, with a vault that has a secret for the host, which is not asked for
  *     handshake   a new connection up to the end of its full TLS handshake
  *     first       the same up to the first answer
  *     bulk        what a connection carries
  *     rate        plain requests of several connections at once
  *
- * The first five print the median and p99 in microseconds, bulk MB/s, rate requests a second. A
+ * The first seven print the median and p99 in microseconds, bulk MB/s, rate requests a second. A
  * wrong answer ends it: what failed fast is not fast. */
 
 #include <arpa/inet.h>
@@ -324,6 +326,8 @@ int main(int argc, char **argv)
         {"tunnel",    once_tunnel   },
         {"http",      once_request  },
         {"https",     once_request  },
+        {"vault",     once_request  },
+        {"bound",     once_request  },
         {"handshake", once_handshake},
         {"first",     once_first    },
     };
@@ -332,7 +336,7 @@ int main(int argc, char **argv)
     (void)signal(SIGPIPE, SIG_IGN);
     read_options(argc, argv);
     what = argv[optind];
-    if (strcmp(what, "http") == 0)
+    if (strcmp(what, "http") == 0 || strcmp(what, "vault") == 0 || strcmp(what, "bound") == 0)
         warm.fd = dial(bench.proxy_port ? bench.proxy_port : 80);
     if (strcmp(what, "https") == 0)
         warm = reach_tls();

@@ -87,6 +87,7 @@ def one(s, port, c, cut):
         s.settimeout(20)
         if c:
             s = c.wrap_socket(s, server_side=True)
+            LOG.write("%d shaken %s\n" % (port, "again" if s.session_reused else "anew"))
         talk(s, port, cut)
     except (OSError, ssl.SSLError, ValueError):
         pass

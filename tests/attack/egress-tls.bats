@@ -89,6 +89,35 @@ s.once(\"data\", () => {
     [ "$(counted 'sorted({r["reason"] for r in c["refusals"]})')" = "['EGRESS_HOST_MISMATCH', 'TLS_NAME']" ]
 }
 
+# A ticket is used once, and comes behind the handshake: who asks for nothing must not use up the last.
+@test "the server's session is taken up again after connections that asked for nothing, and by no other host" {
+    run in_tls_world "$(allow "api.test:443,$REST" "www.test:443,$REST")" 'python3 - <<"E"
+import os, socket, ssl, time
+log = os.environ["DIR"] + "/log"
+def shaken():
+    return [l.split()[2] for l in open(log) if " shaken " in l]
+def shake(host):
+    s = socket.create_connection(("127.0.0.1", 3128))
+    s.sendall(("CONNECT %s:443 HTTP/1.1\r\nHost: %s:443\r\n\r\n" % (host, host)).encode())
+    assert b" 200 " in s.recv(1000)
+    n = len(shaken())
+    t = ssl.create_default_context(cafile=os.environ["CA"]).wrap_socket(s, server_hostname=host)
+    while len(shaken()) == n:
+        time.sleep(0.01)
+    time.sleep(0.1) # its tickets are on their way
+    t.close()
+    return shaken()[-1]
+print("first", shake("api.test"))
+rest = ""
+while "again again" not in rest and len(rest) < 200: # what took one up has left another
+    rest += " " + shake("api.test")
+print("again", "again again" in rest)
+print("other", shake("www.test"))
+E'
+    echo "$output"
+    [[ "$output" == *$'first anew\nagain True\nother anew'* ]]
+}
+
 @test "every request of a connection is judged, in HTTP/1 and in HTTP/2" {
     rules='{"network_policies":{"open":{"binaries":[{"interpreter":true,"path":"/**"}],"endpoints":[
 {"enforcement":"enforce","host":"api.test","line":1,"ports":[443],"protocol":"rest","rules":[{"allow":{"method":"GET","path":"/ok/**"}}]},

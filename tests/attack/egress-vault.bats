@@ -287,6 +287,37 @@ E'
     clean
 }
 
+# The keeper is stopped, not ended: whoever asks it waits, and whoever need not does not.
+@test "what nothing is bound to is asked once, and a binding made meanwhile holds for the next request" {
+    bound KEY --host www.test --slot header:authorization
+    run in_vault_world "$(allow "api.test:443,$REST" "second.test:443,$REST")" '
+        keeper() { for p in /proc/[0-9]*; do
+            [ "$(tr "\0" " " <$p/cmdline 2>/dev/null)" = "keeper vault apart " ] && kill -$1 ${p#/proc/}
+        done; }
+        own() { ask $1 -H "Authorization: Bearer of-its-own" https://api.test/$2; }
+        sleep 3 # of a vault changed a moment ago nothing is remembered
+        h2() { ask $1 --http2 -H "Authorization: Bearer of-its-own" https://second.test/hello; }
+        own asked x
+        h2 asked2
+        keeper STOP
+        own remembered x
+        h2 remembered2; h2 remembered2
+        own another y; code another
+        keeper CONT
+        own answered y
+        "$BRIG" vault bind KEY --host api.test --slot header:authorization >/dev/null
+        own late x; code late
+        ask filled -H "Authorization: Bearer \${vault:KEY}" https://api.test/x
+        "$BRIG" vault bind KEY --host second.test --slot header:authorization >/dev/null
+        h2 late2; code late2'
+    echo "$output"
+    for want in "asked 200" "asked2 200" "remembered 200" $'remembered2 200\nremembered2 200' $'late2 403\nVAULT_SECOND_CREDENTIAL' $'another 504\nVAULT_TIMEOUT' "answered 200" $'late 403\nVAULT_SECOND_CREDENTIAL' "filled 200"; do
+        [[ "$output" == *"$want"* ]]
+    done
+    [ "$(seen)" -eq 1 ]
+    clean
+}
+
 @test "without a vault a placeholder is refused and says so; everything else goes on" {
     run in_vault_world "$(allow "api.test:443,$REST")" '
         ask plain https://api.test/

@@ -95,30 +95,6 @@ static void find(struct asked *asked, const struct http_head *head, struct str b
         reveal(asked, &request, out);
 }
 
-void h2_secret_look(struct asked *asked, const struct http_head *head, struct str body,
-                    struct h2_word *out)
-{
-    struct wanted_what what = what_of(asked);
-
-    if (!secrets_are_open(&asked->conn->hub->secrets)) {
-        find(asked, head, body, out);
-        return;
-    }
-    asked->wanted = wanted_new(asked, on_answer);
-    wanted_ask_bound(asked->wanted, asked->conn, &what);
-    wait(asked, out);
-}
-
-bool h2_secret_held(struct asked *asked, const struct http_head *head, struct str body,
-                    struct h2_word *out)
-{
-    asked->is_held = true;
-    if (!asked->wanted)
-        return false;
-    find(asked, head, body, out);
-    return true;
-}
-
 static void take_bound(struct asked *asked, const struct http_head *head, struct str body,
                        struct h2_word *out)
 {
@@ -134,6 +110,33 @@ static void take_bound(struct asked *asked, const struct http_head *head, struct
         return;
     }
     find(asked, head, body, out);
+}
+
+void h2_secret_look(struct asked *asked, const struct http_head *head, struct str body,
+                    struct h2_word *out)
+{
+    struct wanted_what what = what_of(asked);
+
+    if (!secrets_are_open(&asked->conn->hub->secrets)) {
+        find(asked, head, body, out);
+        return;
+    }
+    asked->wanted = wanted_new(asked, on_answer);
+    wanted_ask_bound(asked->wanted, asked->conn, &what);
+    if (asked->wanted->ask.is_done && !asked->wanted->ask.failed)
+        take_bound(asked, head, body, out); /* it was known */
+    else
+        wait(asked, out);
+}
+
+bool h2_secret_held(struct asked *asked, const struct http_head *head, struct str body,
+                    struct h2_word *out)
+{
+    asked->is_held = true;
+    if (!asked->wanted)
+        return false;
+    find(asked, head, body, out);
+    return true;
 }
 
 static void go_on(struct asked *asked, struct h2_word *out)

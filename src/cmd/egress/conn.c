@@ -154,6 +154,7 @@ void conn_open(struct entrance *entrance, int fd, const struct tuple *tuple, str
 
     conn->phase = entrance->kind == HANDOVER_NAMES_TCP ? PHASE_NAMES : PHASE_FIRST;
     conn_wait(conn, FIRST_MS);
+    (void)side_fill(&conn->client); /* most have spoken by now: that saves waiting to be told so */
     if (entrance->kind == HANDOVER_CATCH_ALL_4 || entrance->kind == HANDOVER_CATCH_ALL_6) {
         conn->driving = true;
         step = aim_redirected(conn, tuple)
@@ -264,11 +265,17 @@ static bool reads_client(const struct conn *conn)
     return false;
 }
 
+/* Over TLS a server speaks before it is asked: it hands out what the next connection takes its
+ * session up with, once only. Where nobody listened that one would begin from nothing. */
+static bool hears_tickets(const struct conn *conn)
+{
+    return conn->server.tls && (conn->phase == PHASE_SHAKE_CLIENT || conn->phase == PHASE_HEAD);
+}
+
 static bool reads_server(const struct conn *conn)
 {
     return conn->phase == PHASE_EXCHANGE || conn->phase == PHASE_TUNNEL ||
-           conn->phase == PHASE_SHAKE_SERVER || conn->phase == PHASE_H2 ||
-           conn->phase == PHASE_MESSAGES;
+           conn->phase == PHASE_SHAKE_SERVER || conn->phase == PHASE_H2 || hears_tickets(conn);
 }
 
 /* One that is not watched any more is read whenever there is room. */
@@ -324,6 +331,9 @@ static int arm(struct conn *conn, struct err *err)
         return -1;
     if (conn->phase == PHASE_DIAL)
         return 0; /* it waits for its outcome */
+    /* Nobody looks at it before the next request, which goes to another. */
+    if (hears_tickets(conn) && conn->server.broken && !conn->server.hung)
+        conn_hang(conn, &conn->server);
     return side_arm(loop, &conn->server, reads_server(conn), err);
 }
 

@@ -87,7 +87,7 @@ static void prepare_secrets(void)
     struct rlimit locked;
 
     crypto_ready(); /* looks for randomness, which the walls would hide */
-    secrets_init(&hub.secrets);
+    secrets_init(&hub.secrets, openat(EGRESS_FOLDER_FD, "..", O_PATH | O_DIRECTORY | O_CLOEXEC));
     if (getrlimit(RLIMIT_MEMLOCK, &locked) == 0) {
         locked.rlim_cur = locked.rlim_max;
         (void)setrlimit(RLIMIT_MEMLOCK, &locked);

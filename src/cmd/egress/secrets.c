@@ -10,9 +10,10 @@
 #include "cmd/egress/wiping.h"
 #include "lib/base/memory.h"
 
-void secrets_init(struct secrets *secrets)
+void secrets_init(struct secrets *secrets, int state_fd)
 {
     *secrets = (struct secrets){.keeper.fd = -1};
+    unbound_init(&secrets->unbound, state_fd);
     secrets->last = &secrets->first;
 }
 
@@ -115,6 +116,8 @@ static void take_answer(struct secrets *secrets, struct keeper_vault_answer *ans
     ask->failed = (ask->wants_value ? vault_ask_value(answer, ask->serial, &ask->value, &ask->err)
                                     : vault_ask_slots(answer, ask->serial, ask->slots, &ask->slot_n,
                                                       &ask->err)) < 0;
+    if (!ask->wants_value && !ask->failed && ask->slot_n == 0)
+        unbound_add(&secrets->unbound, &ask->asked);
     ask->is_done = true;
     unlink_ask(ask);
     ask->on(ask);
@@ -182,6 +185,11 @@ void ask_begin(struct secrets *secrets, struct ask *ask, enum keeper_vault_verb 
     void (*on)(struct ask * ask) = ask->on;
 
     *ask = (struct ask){.on = on, .wants_value = verb == KEEPER_VAULT_REVEAL};
+    if (!ask->wants_value && secrets_are_open(secrets) &&
+        unbound_has(&secrets->unbound, question, &ask->asked)) {
+        ask->is_done = true;
+        return;
+    }
     if (prepare(secrets, ask, verb, sandbox, question) < 0) {
         free(TAKE(ask->request));
         ask->is_done = ask->failed = true;

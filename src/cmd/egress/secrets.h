@@ -6,6 +6,7 @@
 
 #include "cmd/egress/ceilings.h"
 #include "cmd/egress/loop.h"
+#include "cmd/egress/unbound.h"
 #include "lib/egress/control-wire.h"
 #include "lib/vault/vault-ask.h"
 
@@ -21,6 +22,7 @@ struct secrets {
     size_t ask_n;
     size_t sent_n; /* on their way */
     uint32_t serial;
+    struct unbound unbound; /* what need not be asked again */
 };
 
 /* One question. Its owner zeroes it, sets `on`, and cancels it before its memory goes away. */
@@ -31,6 +33,7 @@ struct ask {
     uint32_t serial;
     bool is_sent;
     bool wants_value;
+    struct unbound_asked asked;           /* BOUND */
     struct keeper_vault_request *request; /* until it is sent */
     void (*on)(struct ask *ask);
 
@@ -42,12 +45,13 @@ struct ask {
     size_t slot_n;
 };
 
-void secrets_init(struct secrets *secrets);
+/* The state directory is taken over, to look at; -1: there is none. */
+void secrets_init(struct secrets *secrets, int state_fd);
 /* Takes the descriptor on success; one that is there already stays, and the new one is closed. */
 int secrets_take(struct secrets *secrets, struct loop *loop, int fd, struct err *err) MUST_CHECK;
 bool secrets_are_open(const struct secrets *secrets);
 
-/* Begins to ask; what cannot be asked is_done at once, and `on` is not called. */
+/* Begins to ask; what cannot be asked, or need not be, is_done at once, and `on` is not called. */
 void ask_begin(struct secrets *secrets, struct ask *ask, enum keeper_vault_verb verb,
                const char *sandbox, const struct vault_question *question);
 void ask_cancel(struct ask *ask);

@@ -21,7 +21,7 @@
 #include "lib/vault/vault-parts.h"
 
 #define HEAD "brig-vault-v1"
-#define FILE_NAME "secrets"
+#define FILE_NAME VAULT_SECRETS
 #define MARK_NAME "mark"
 #define MARK_MAX 64
 

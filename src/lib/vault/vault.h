@@ -19,6 +19,7 @@
 #include "lib/vault/vault-slot.h"
 
 #define VAULT_FOLDER "vault"
+#define VAULT_SECRETS "secrets" /* the one file in it that says what is bound */
 #define VAULT_SECRETS_MAX 512
 #define VAULT_BINDINGS_MAX 32 /* of one secret */
 #define VAULT_TEXT_MAX (4UL * 1024 * 1024)
