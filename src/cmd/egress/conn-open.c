@@ -349,9 +349,11 @@ enum step conn_opened(struct conn *conn)
     conn_pay_from_here(conn);
     if (conn->exchange)
         return secret_put(conn);
-    tell_opened(conn);
     if (!herald(conn))
         return STEP_CLOSE;
+    (void)side_flush(
+        &conn->client); /* it waits for this; nothing passes before it is written down */
+    tell_opened(conn);
     if (conn->way.kind == NET_TUNNEL)
         return tunnel_begin(conn);
     conn->phase = PHASE_FIRST;
