@@ -199,7 +199,7 @@ print(w.hear(), other.send(TEXT, \"still there\").hear())
 "'
     echo "$output"
     [ "$output" = "close 1008 EGRESS_MESSAGE_TIMEOUT text still there" ]
-    ! grep -q SECRET "$DIR/log"
+    not grep -q SECRET "$DIR/log"
 }
 
 @test "one whose rule is gone is closed; one whose rule stays goes on under the new ones" {
