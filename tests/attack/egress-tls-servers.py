@@ -8,6 +8,7 @@ certificates of egress-tls.bash in the folder beside LOG:
         good, HTTP/2
     9450 of second.test: egress-echo.mjs, when ECHO_SERVER names it
     9447 good, no ALPN    9448 ends in the middle of an answer     9449 resets in the handshake
+    9451 resets behind it
 """
 import ctypes
 import gzip
@@ -15,6 +16,7 @@ import os
 import signal
 import socket
 import ssl
+import struct
 import subprocess
 import sys
 import threading
@@ -87,6 +89,9 @@ def one(s, port, c, cut):
         s.settimeout(20)
         if c:
             s = c.wrap_socket(s, server_side=True)
+            if port == 9451:
+                s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                return
             LOG.write("%d shaken %s\n" % (port, "again" if s.session_reused else "anew"))
         talk(s, port, cut)
     except (OSError, ssl.SSLError, ValueError):
@@ -122,6 +127,7 @@ serve(9446, None)
 serve(9447, context("good", alpn=()))
 serve(9448, context("good"), cut=True)
 serve(9449, None, reset=True)
+serve(9451, context("good"))
 os.makedirs(f"{DIR}/www", exist_ok=True)
 with open(f"{DIR}/www/hello", "w") as f:
     f.write("hello over h2\n")

@@ -318,6 +318,27 @@ E'
     clean
 }
 
+# Here because its egress is the only one that this world sees.
+@test "a server that leaves behind the handshake keeps egress from nothing, and is missed when it is asked" {
+    run in_vault_world "$(allow "api.test:9451,$REST")" 'python3 - <<"E"
+import os, socket, ssl, subprocess, time
+s = socket.create_connection(("127.0.0.1", 3128))
+s.sendall(b"CONNECT api.test:9451 HTTP/1.1\r\nHost: api.test:9451\r\n\r\n")
+s.recv(1000)
+t = ssl.create_default_context(cafile=os.environ["CA"]).wrap_socket(s, server_hostname="api.test")
+def ticks():
+    return sum(sum(map(int, open("/proc/%s/stat" % p.decode()).read().rsplit(")", 1)[1].split()[11:13]))
+               for p in subprocess.check_output(["pgrep", "-x", "egress"]).split())
+before = ticks()
+time.sleep(4)
+print("busy", ticks() - before > 20)
+t.sendall(b"GET / HTTP/1.1\r\nHost: api.test:9451\r\n\r\n")
+print(t.recv(200)[:12].decode())
+E'
+    echo "$output"
+    [[ "$output" == *$'busy False\nHTTP/1.1 502'* ]]
+}
+
 @test "without a vault a placeholder is refused and says so; everything else goes on" {
     run in_vault_world "$(allow "api.test:443,$REST")" '
         ask plain https://api.test/
