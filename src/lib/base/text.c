@@ -163,26 +163,60 @@ int base64_encode(struct str bytes, struct buf *out, struct err *err)
     return buf_add(out, block, n, err);
 }
 
+/* Bytes of a character here that drives a terminal, or turns round or hides what stands around it:
+ * C1 controls, marks of direction, what has no width. 0: it is none of them. */
+static size_t misleading(struct str s, size_t i)
+{
+    static const struct {
+        unsigned char lead[2];
+        size_t n; /* of lead */
+        unsigned char low, high;
+    } ranges[] = {
+        {{0xC2},       1, 0x80, 0x9F}, /* U+0080 to U+009F */
+        {{0xD8},       1, 0x9C, 0x9C}, /* U+061C */
+        {{0xE2, 0x80}, 2, 0x8B, 0x8F}, /* U+200B to U+200F */
+        {{0xE2, 0x80}, 2, 0xA8, 0xAE}, /* U+2028 to U+202E */
+        {{0xE2, 0x81}, 2, 0xA0, 0xAF}, /* U+2060 to U+206F */
+        {{0xEF, 0xBB}, 2, 0xBF, 0xBF}, /* U+FEFF */
+    };
+
+    for (size_t r = 0; r < COUNT(ranges); r++) {
+        size_t n = ranges[r].n;
+        unsigned char last = i + n < s.n ? (unsigned char)s.p[i + n] : 0;
+
+        if (last && memcmp(s.p + i, ranges[r].lead, n) == 0 && last >= ranges[r].low &&
+            last <= ranges[r].high)
+            return n + 1;
+    }
+    return 0;
+}
+
+static int escape_bytes(struct str s, struct buf *out, struct err *err)
+{
+    for (size_t i = 0; i < s.n; i++)
+        if (buf_addf(out, err, "\\x%02x", (unsigned char)s.p[i]) < 0)
+            return -1;
+    return 0;
+}
+
 int text_escape(struct str s, struct buf *out, struct err *err)
 {
     bool utf8 = str_is_utf8(s);
 
     for (size_t i = 0; i < s.n; i++) {
         unsigned char c = (unsigned char)s.p[i];
-        bool shown = c >= 0x20 && c != 0x7f && c != '\\' && (c < 0x80 || utf8);
-        /* C1 controls arrive as C2 80..C2 9F and can drive a terminal as well. */
-        bool control = utf8 && c == 0xC2 && i + 1 < s.n && (unsigned char)s.p[i + 1] < 0xA0;
+        size_t hidden = utf8 && c >= 0x80 ? misleading(s, i) : 0;
         int failed;
 
-        if (control) {
-            failed = buf_addf(out, err, "\\xc2\\x%02x", (unsigned char)s.p[i + 1]);
-            i++;
-        } else if (shown) {
-            failed = buf_add(out, &s.p[i], 1, err);
+        if (hidden) {
+            failed = escape_bytes((struct str){s.p + i, hidden}, out, err);
+            i += hidden - 1;
         } else if (c == '\\') {
             failed = buf_add_text(out, "\\\\", err);
+        } else if (c >= 0x20 && c != 0x7f && (c < 0x80 || utf8)) {
+            failed = buf_add(out, &s.p[i], 1, err);
         } else {
-            failed = buf_addf(out, err, "\\x%02x", c);
+            failed = escape_bytes((struct str){s.p + i, 1}, out, err);
         }
         if (failed < 0)
             return -1;

@@ -23,8 +23,8 @@ int base64_encode(struct str bytes, struct buf *out, struct err *err) MUST_CHECK
 /* With padding and nothing else between or behind; out has room for text.n / 4 * 3 bytes. */
 bool base64_decode(struct str text, void *out, size_t *n);
 
-/* Appends s so that it can be shown to a person on one line: control bytes, quotes, backslash
- * and bytes that are not UTF-8 become escapes. */
+/* Appends s so that it can be shown to a person on one line: controls, backslash, bytes that are
+ * not UTF-8, and characters that turn round or hide what is around them become escapes. */
 int text_escape(struct str s, struct buf *out, struct err *err) MUST_CHECK;
 
 /* "512M", "1.5G", "10KiB", plain bytes: sizes in powers of 1024. "30s", "500ms", "2m", "1h":

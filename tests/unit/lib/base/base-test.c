@@ -113,6 +113,16 @@ TEST(escapes_keep_a_terminal_safe)
     CHECK_TEXT(buf_text(&b), "a\\x1b[31m\\\\\\x0a\\xc2\\x9b é");
 }
 
+TEST(escapes_show_what_would_mislead_a_reader)
+{
+    AUTO_BUF struct buf b = BUF(256);
+    struct err err;
+
+    CHECK_INT(text_escape(str_of("a\u202eb\u200bc\u2066d\ufeffe\u061c “ё” \u2190"), &b, &err), 0);
+    CHECK_TEXT(buf_text(&b), "a\\xe2\\x80\\xaeb\\xe2\\x80\\x8bc\\xe2\\x81\\xa6d\\xef\\xbb\\xbfe"
+                             "\\xd8\\x9c “ё” \u2190");
+}
+
 TEST(a_mark_shows_its_line_with_a_caret)
 {
     AUTO_BUF struct buf b = BUF(256);
