@@ -63,6 +63,18 @@ int deed_begin(struct deed *deed, struct govern *govern, const struct request *r
                enum action_kind kind, struct run *run, struct err *err) MUST_CHECK;
 /* REASON_NONE: it is done. Otherwise it failed as *err says, and -1 comes back with that. */
 int deed_end(struct deed *deed, enum reason failure, struct err *err) MUST_CHECK;
+/* Another policy for the kept sandbox request->sandbox, made while nobody else changes it. */
+struct swap_ask {
+    enum action_kind kind;
+    void *context;
+    /* The text of the new policy, from what the sandbox is made from. -1: nothing changes. */
+    int (*make)(void *context, struct arena *mem, const struct config *config, const char **text,
+                struct err *err);
+    /* The rules are in force; the outcome is not written yet. Or NULL. */
+    void (*done)(void *context, struct run *run);
+};
+int govern_swap_as(struct govern *govern, const struct request *request, const struct swap_ask *ask,
+                   struct run *run, struct err *err) MUST_CHECK;
 /* Steps 2 and 3: the verdict, and the plan if it is ALLOW. */
 void govern_judge(struct govern *govern, struct run *run);
 /* A planned run, or a question, whose verdict is ASK gets a person's word, or is refused. A run

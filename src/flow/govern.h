@@ -5,6 +5,7 @@
 #include "flow/execute/execute.h"
 #include "lib/base/err.h"
 #include "lib/crypto/crypto.h"
+#include "lib/egress/proposal.h"
 
 struct policy;
 
@@ -193,6 +194,50 @@ int govern_policy_apply(struct govern *govern, const struct request *request, co
  * change is ERR_CONFLICT, and nothing is. */
 int govern_policy_swap(struct govern *govern, const struct request *request, const char *text,
                        struct run *run, struct err *err) MUST_CHECK;
+
+/* ---- what sandboxes asked for at policy.local (docs/egress.md) ---- */
+
+/* All of them, the latest first: {"proposals":[…]}, as docs/formats/egress-proposals.md has one. */
+int govern_proposals(const char *state_dir, struct arena *mem, const struct json **out,
+                     struct err *err) MUST_CHECK;
+
+/* One of them, by its id or the beginning of one, checked against its digest. */
+struct proposal_asked {
+    const struct json *record;
+    struct proposal proposal;
+    const char *id;
+    const char *sandbox;
+    const char *status; /* "pending", "approved", "rejected", "expired" */
+};
+int govern_proposal_find(const char *state_dir, struct arena *mem, const char *id,
+                         struct proposal_asked *out, struct err *err) MUST_CHECK;
+
+/* What it would make of the policy its sandbox has now; -1 when it could not stand there. */
+struct proposal_effect {
+    const char *text; /* of the policy with it */
+    struct net_rules *before, *after;
+    bool is_changed;              /* the rules are others than those it was asked on top of */
+    char digest[HASH_TEXT_BYTES]; /* of the proposal and of `before`: what a yes is for */
+};
+void proposal_effect_done(struct proposal_effect *effect);
+#define AUTO_PROPOSAL_EFFECT __attribute__((cleanup(proposal_effect_done)))
+int govern_proposal_look(struct execute *execute, struct arena *mem,
+                         const struct proposal_asked *asked, struct proposal_effect *out,
+                         struct err *err) MUST_CHECK;
+
+/* A person's word, by the principal of the request. A yes exchanges the rules of the sandbox as
+ * govern_policy_swap() does, by a governor with its policy; whoever waits inside hears it then.
+ * ERR_CONFLICT: there is a word already, or the rules are others than the digest (NULL: than the
+ * proposal) was made with; then nothing is changed. */
+struct proposal_decision {
+    bool approve;
+    const char *reason; /* or "" */
+    const char *digest; /* or NULL */
+};
+int govern_proposal_decide(struct govern *govern, const struct request *request,
+                           const struct proposal_asked *asked,
+                           const struct proposal_decision *decision, struct run *run,
+                           struct err *err) MUST_CHECK;
 
 /* What was used, by day and principal, the newest day first: sums over the ledger. */
 struct usage {

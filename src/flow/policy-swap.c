@@ -27,6 +27,7 @@ struct swap {
     const char *sandbox;
     const char *text; /* of its config */
     struct config config;
+    const struct swap_ask *ask;
     const struct policy *policy; /* the new one */
     const char *policy_text;
     struct run was, will; /* the sandbox as it is planned under either */
@@ -191,7 +192,7 @@ static int carry_out(struct swap *swap, const struct request *request, struct ru
     bool failed;
 
     if (plan_both(swap, err) < 0 ||
-        deed_begin(&deed, swap->govern, request, ACTION_POLICY, run, err) < 0)
+        deed_begin(&deed, swap->govern, request, swap->ask->kind, run, err) < 0)
         return -1;
     failed = exchange(swap, err) < 0;
     if (!failed) {
@@ -200,6 +201,8 @@ static int carry_out(struct swap *swap, const struct request *request, struct ru
             arena_text(&run->mem, str_of(swap->will.plan.egress.hash));
         count_change(swap, run, "network_policies");
         count_change(swap, run, "network_peers");
+        if (swap->ask->done)
+            swap->ask->done(swap->ask->context, run);
     }
     return deed_end(&deed, failed ? REASON_POLICY_FAILED : REASON_NONE, err);
 }
@@ -219,27 +222,61 @@ const char *govern_network(struct execute *execute, const struct config *config)
                : "lost";
 }
 
-int govern_policy_swap(struct govern *govern, const struct request *request, const char *text,
-                       struct run *run, struct err *err)
+/* Under the turn of the sandbox: what the new text is made from stays what it is. */
+static int swap_in_turn(struct swap *swap, const struct request *request, struct run *run,
+                        struct err *err)
 {
     AUTO(policy) struct policy *policy = NULL;
-    struct swap swap = {.govern = govern, .sandbox = request->sandbox, .policy_text = text};
     struct mark where;
+
+    if (execute_kept_config(swap->govern->execute, &run->mem, swap->sandbox, &swap->text, err) <
+            0 ||
+        config_read(&run->mem, str_of(swap->text), &swap->config, err) < 0 ||
+        swap->ask->make(swap->ask->context, &run->mem, &swap->config, &swap->policy_text, err) <
+            0 ||
+        policy_parse(str_of(swap->policy_text), &policy, &where, err) < 0)
+        return -1;
+    swap->policy = policy;
+    return carry_out(swap, request, run, err);
+}
+
+int govern_swap_as(struct govern *govern, const struct request *request, const struct swap_ask *ask,
+                   struct run *run, struct err *err)
+{
+    struct swap swap = {.govern = govern, .sandbox = request->sandbox, .ask = ask};
     int failed;
 
-    if (policy_parse(str_of(text), &policy, &where, err) < 0 ||
-        execute_turn(govern->execute, request->sandbox, true, err) < 0)
+    if (execute_turn(govern->execute, request->sandbox, true, err) < 0)
         return -1;
-    swap.policy = policy;
     run_init(&swap.was);
     run_init(&swap.will);
-    failed =
-        execute_kept_config(govern->execute, &run->mem, request->sandbox, &swap.text, err) < 0 ||
-        config_read(&run->mem, str_of(swap.text), &swap.config, err) < 0 ||
-        carry_out(&swap, request, run, err) < 0;
+    failed = swap_in_turn(&swap, request, run, err);
     run_done(&swap.was);
     run_done(&swap.will);
     intercept_rest(govern->intercept);
     execute_turn_end(govern->execute);
-    return failed ? -1 : 0;
+    return failed;
+}
+
+static int give_text(void *context, struct arena *mem, const struct config *config,
+                     const char **text, struct err *err)
+{
+    (void)mem;
+    (void)config;
+    (void)err;
+    *text = context;
+    return 0;
+}
+
+int govern_policy_swap(struct govern *govern, const struct request *request, const char *text,
+                       struct run *run, struct err *err)
+{
+    const struct swap_ask ask = {
+        .kind = ACTION_POLICY, .make = give_text, .context = arena_text(&run->mem, str_of(text))};
+    AUTO(policy) struct policy *policy = NULL;
+    struct mark where;
+
+    if (policy_parse(str_of(text), &policy, &where, err) < 0)
+        return -1;
+    return govern_swap_as(govern, request, &ask, run, err);
 }

@@ -149,6 +149,7 @@ policy check        checkPolicy
 policy explain      - needs no daemon: the file alone decides
 policy preset       - the configuration of the machine it is typed on
 policy suggest      - prints what a person may then apply; reads the operator's journal
+policy proposals    - a person answers on the machine the sandboxes are on; no routes for it yet
 policy apply        applyPolicy
 policy reset        resetPolicy
 image pull          pullImage

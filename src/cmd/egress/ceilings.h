@@ -104,3 +104,20 @@
 #define EVENTS_PER_SECOND 200 /* of one sandbox; what is beyond is counted */
 #define JOURNAL_MAX (4 * MIB) /* of each file */
 #define COUNTERS_ANSWER_MAX (2 * MIB)
+
+/* Proposals: what sandboxes ask people for, at policy.local. */
+#define PROPOSALS_PENDING_MAX 16 /* of one sandbox */
+#define PROPOSALS_SANDBOX_MAX 64 /* of one sandbox, answered ones among them */
+#define PROPOSALS_MAX 1024
+#define PROPOSALS_PER_SECOND 4 /* bodies of one sandbox that are read */
+#define PROPOSALS_FILE_MAX (32 * MIB)
+#define PROPOSALS_ANSWER_MAX (4 * MIB) /* to a controller */
+#define PROPOSAL_SECONDS 86400         /* to its end, unless a person answers */
+
+/* policy.local itself. */
+#define LOCAL_CALLS_MAX 32           /* of one sandbox at once */
+#define LOCAL_BODY_MS 15000          /* for all of a body */
+#define LOCAL_ANSWER_MAX (512 * KIB) /* an answer; rules that are longer are not told */
+#define LOCAL_WAIT_S 60              /* for a person, unless said */
+#define LOCAL_WAIT_MAX_S 300
+#define LOCAL_DENIALS_MAX 100

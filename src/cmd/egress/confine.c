@@ -58,6 +58,7 @@ static const int allowed[] = {
     /* the journal, documents */
     SYS_write,
     SYS_ftruncate,
+    SYS_fdatasync, /* proposals */
     SYS_memfd_create,
     SYS_fstat,
     SYS_newfstatat,

@@ -37,6 +37,8 @@ static enum step enter_inspected(struct conn *conn, enum first_kind kind)
         conn->phase = PHASE_HEAD;
         return STEP_AGAIN;
     case FIRST_TLS:
+        if (conn->is_local)
+            return conn_fail(conn, 403, "EGRESS_PROTOCOL", "policy.local speaks plain HTTP alone");
         return intercept_begin(conn);
     case FIRST_SOCKS5:
     case FIRST_OTHER:

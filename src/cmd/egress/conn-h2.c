@@ -126,27 +126,36 @@ const struct http_header *h2_headers(const struct http_head *head, size_t *n)
 static void refuse(struct conn *conn, const struct asked *asked, const struct net_verdict *verdict,
                    struct h2_word *out)
 {
-    const char *rule = verdict->entry ? verdict->entry : "";
+    const struct denial denial = {.error = net_reason_error(verdict->reason),
+                                  .reason = net_reason_code(verdict->reason),
+                                  .text = verdict->text,
+                                  .rule = verdict->entry ? verdict->entry : "",
+                                  .method = asked->request.method,
+                                  .path = asked->request.path};
     struct err err;
 
     out->answer = H2_REFUSE;
     out->status = verdict->reason == NET_REASON_RATE ? 429 : 403;
     buf_clear(&word.text);
-    if (denial_write(net_reason_error(verdict->reason), net_reason_code(verdict->reason),
-                     verdict->text, rule, &word.text, &err) == 0)
+    if (denial_write(conn, &denial, &word.text, &err) == 0)
         out->reply = buf_str(&word.text);
-    h2_count_refusal(conn, asked, out->status, net_reason_code(verdict->reason), rule);
+    h2_count_refusal(conn, asked, out->status, denial.reason, denial.rule);
 }
 
 void h2_refuse(struct conn *conn, const struct asked *asked, const struct wanted_no *no,
                struct h2_word *out)
 {
+    const struct denial denial = {.error = no->status < 500 ? "policy_denied" : "upstream_failed",
+                                  .reason = no->reason,
+                                  .text = no->text,
+                                  .rule = conn->way.entry,
+                                  .method = asked->request.method,
+                                  .path = asked->request.path};
     struct err err;
 
     *out = (struct h2_word){.answer = H2_REFUSE, .status = no->status};
     buf_clear(&word.text);
-    if (denial_write(no->status < 500 ? "policy_denied" : "upstream_failed", no->reason, no->text,
-                     conn->way.entry, &word.text, &err) == 0)
+    if (denial_write(conn, &denial, &word.text, &err) == 0)
         out->reply = buf_str(&word.text);
     h2_count_refusal(conn, asked, no->status, no->reason, conn->way.entry);
 }

@@ -44,6 +44,7 @@ void exchange_free(struct exchange *exchange)
     free(exchange->raw);
     free(exchange->answer);
     buf_done(&exchange->held);
+    buf_done(&exchange->local_out);
     /* It may have a secret in it. */
     secret_wipe(exchange->head_out.p, exchange->head_out.n);
     buf_done(&exchange->head_out);
@@ -355,6 +356,8 @@ static enum step begin(struct conn *conn)
     step = conn->fixed ? aim_fixed(conn) : aim_absolute(conn);
     if (step != STEP_AGAIN || conn->phase != PHASE_HEAD)
         return step;
+    if (conn->is_local || (!conn->fixed && local_is_meant(conn)))
+        return local_begin(conn);
     step = judge_connection(conn);
     if (step != STEP_AGAIN || conn->phase != PHASE_HEAD)
         return step;

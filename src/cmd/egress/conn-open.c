@@ -45,6 +45,11 @@ enum step conn_open_fixed(struct conn *conn)
     struct net_verdict verdict;
 
     conn->fixed = true;
+    if (local_is_meant(conn) && conn->via == NET_VIA_TRANSPARENT) {
+        conn->is_local = true;
+        conn->phase = PHASE_FIRST;
+        return STEP_AGAIN;
+    }
     net_rules_connect(conn->sandbox->rules, &knock, &conn->way);
     if (conn->way.kind != NET_TUNNEL && conn->way.kind != NET_INSPECT)
         return conn_refuse(conn, &conn->way);

@@ -15,6 +15,7 @@
  *     exchange   the request goes, the answer comes
  *     messages   of a WebSocket, both ways (conn-ws.h)
  *     tunnel     bytes, both ways
+ *     local      a request to policy.local: its body, a person's word, the answer
  *     last       our last words, then the end
  *
  * A step takes what is there, moves on or waits; it never blocks and never waits for time. */
@@ -42,6 +43,7 @@ enum phase {
     PHASE_EXCHANGE,
     PHASE_MESSAGES,
     PHASE_TUNNEL,
+    PHASE_LOCAL,
     PHASE_LAST,
 };
 
@@ -102,6 +104,11 @@ struct exchange {
     struct scrubbing scrubbing;
     bool client_stays;
     bool server_stays;
+
+    /* To policy.local: what it is answered, and whose answer it waits for. */
+    struct buf local_out;
+    size_t local_put;
+    char waits_for[PROPOSAL_ID_BYTES];
 };
 
 struct tunnel_way {
@@ -141,7 +148,9 @@ struct conn {
     uint16_t port;
     struct net_verdict way; /* what connect answered */
     enum herald herald;
-    bool secure; /* the client speaks TLS inside */
+    bool secure;          /* the client speaks TLS inside */
+    bool is_local;        /* with policy.local at its other end */
+    bool counts_as_local; /* in the sandbox's number of those */
 
     struct lookup lookup;
     bool looked_up;
@@ -217,9 +226,18 @@ enum step conn_fail(struct conn *conn, int status, const char *reason, const cha
 void conn_note(struct conn *conn, struct str method, const char *rule, const char *reason,
                bool is_allowed);
 
-/* The JSON that says so. */
-int denial_write(const char *error, const char *reason, const char *text, const char *rule,
-                 struct buf *out, struct err *err) MUST_CHECK;
+/* The JSON that says so; where and whom is the connection's, what it was for the caller's to say.
+ */
+struct denial {
+    int status;
+    const char *error;
+    const char *reason;
+    const char *text;
+    const char *rule;
+    struct str method, path; /* empty: a connection */
+};
+int denial_write(const struct conn *conn, const struct denial *denial, struct buf *out,
+                 struct err *err) MUST_CHECK;
 
 /* ---- steps ---- */
 
@@ -310,6 +328,17 @@ void ws_free(struct conn *conn);
 enum step ws_give_up(struct conn *conn);
 /* The rules are others now. The connection may be gone afterwards. */
 void ws_judge_again(struct conn *conn);
+
+/* ---- policy.local (conn-local.c) ---- */
+
+/* Whether a request for the host and port it is aimed at is for us. */
+bool local_is_meant(const struct conn *conn);
+/* A request whose head is there. */
+enum step local_begin(struct conn *conn);
+enum step step_local(struct conn *conn);
+enum step local_give_up(struct conn *conn);
+/* It is answered, or gone. Twice is once. */
+void local_done(struct conn *conn);
 
 /* ---- tunnels ---- */
 

@@ -83,6 +83,7 @@ static void close_with(struct conn *conn, bool reset)
 
     conn_count(conn);
     peer_leave(conn);
+    local_done(conn);
     loop_cancel(&hub->loop, &conn->timer);
     stop_lookup(conn);
     ws_free(conn);
@@ -178,6 +179,8 @@ void conn_judge_again(struct conn *conn)
         ws_judge_again(conn);
         return;
     }
+    if (conn->is_local || conn->phase == PHASE_LOCAL)
+        return; /* with us; it may wait for just this */
     if (net_rules_still_allows(conn->sandbox->rules, &knock, &conn->way)) {
         net_rules_connect(conn->sandbox->rules, &knock, &conn->way);
         conn_change_rules(conn);
@@ -233,6 +236,7 @@ static enum step (*const steps[])(struct conn *conn) = {
     [PHASE_EXCHANGE] = step_exchange,
     [PHASE_MESSAGES] = step_messages,
     [PHASE_TUNNEL] = step_tunnel,
+    [PHASE_LOCAL] = step_local,
     [PHASE_LAST] = step_last,
 };
 
@@ -255,6 +259,8 @@ static bool reads_client(const struct conn *conn)
         return true;
     case PHASE_EXCHANGE:
         return !conn->exchange->body_sent;
+    case PHASE_LOCAL:
+        return !conn->exchange->local_out.n && !conn->exchange->waits_for[0];
     case PHASE_LOOKUP:
     case PHASE_DIAL:
     case PHASE_SHAKE_SERVER:
@@ -397,6 +403,8 @@ static enum step give_up(struct conn *conn)
         return intercept_give_up(conn);
     case PHASE_MESSAGES:
         return ws_give_up(conn);
+    case PHASE_LOCAL:
+        return local_give_up(conn);
     case PHASE_BOUND:
     case PHASE_REVEAL:
         return conn_fail(conn, 504, "VAULT_TIMEOUT", "the keeper of the vault does not answer");

@@ -175,6 +175,56 @@ static int do_who(struct order *order, struct err *err)
     return 0;
 }
 
+static int do_proposals(struct order *order, struct err *err)
+{
+    AUTO_ARENA struct arena mem = ARENA(4 * PROPOSALS_ANSWER_MAX * 4);
+    AUTO_BUF struct buf text = BUF(2 * PROPOSALS_ANSWER_MAX);
+    const char *id = order->request.id;
+    struct json *document = json_object(&mem);
+
+    json_put(document, "proposals", proposals_json(&order->hub->proposals, *id ? id : NULL, &mem));
+    if (json_compact(document, &text, err) < 0)
+        return -1;
+    return memory_file_make("egress-proposals", buf_str(&text), &order->doc_fd, err);
+}
+
+static struct str text_in(const struct json *map, const char *key)
+{
+    struct str text = {"", 0};
+
+    (void)json_is_text(json_get(map, key), &text); /* absent is empty */
+    return text;
+}
+
+/* The sandbox need not stand just now: it hears of it when it asks. */
+static int do_decide(struct order *order, struct err *err)
+{
+    AUTO_ARENA struct arena mem = ARENA(1 * MIB);
+    AUTO_BUF struct buf text = BUF(EGRESS_WORD_MAX);
+    struct hub *hub = order->hub;
+    struct waiting *waiting =
+        proposals_find(&hub->proposals, order->request.id, str_of(order->request.mark));
+    struct proposal_word word = {.approve = order->request.last == 1};
+    struct sandbox *sandbox = sandbox_find(hub, order->request.id);
+    const struct json *map = NULL;
+    struct mark where;
+
+    if (!waiting)
+        return err_set(err, ERR_NOT_FOUND, "no proposal %s of sandbox \"%s\"", order->request.mark,
+                       order->request.id);
+    if (memory_file_read(order->fds[0], &text, err) < 0 ||
+        json_parse(&mem, buf_str(&text), &map, &where, err) < 0)
+        return -1;
+    word.by = text_in(map, "by");
+    word.reason = text_in(map, "reason");
+    word.policy_hash = text_in(map, "policy_hash");
+    if (proposals_decide(&hub->proposals, waiting, &word, err) < 0)
+        return -1;
+    if (sandbox)
+        sandbox_tell_waiting(sandbox);
+    return 0;
+}
+
 /* What each brings: descriptors, and which of the names must be there. */
 static const struct {
     size_t fd_n;
@@ -182,16 +232,18 @@ static const struct {
     bool has_mark;
     int (*run)(struct order *order, struct err *err);
 } kinds[] = {
-    [EGRESS_HELLO] = {0, false, false, do_hello   },
-    [EGRESS_SANDBOX] = {2, true,  false, do_sandbox },
-    [EGRESS_SWAP] = {1, true,  false, do_swap    },
-    [EGRESS_WINDOW] = {0, true,  true,  do_window  },
-    [EGRESS_COUNTERS] = {0, true,  false, do_counters},
-    [EGRESS_END] = {0, true,  false, do_end     },
-    [EGRESS_EVENTS] = {0, false, false, do_events  },
-    [EGRESS_VAULT] = {1, false, false, do_vault   },
-    [EGRESS_WHO] = {0, true,  false, do_who     },
-    [EGRESS_NO_VAULT] = {0, false, false, do_no_vault},
+    [EGRESS_HELLO] = {0, false, false, do_hello    },
+    [EGRESS_SANDBOX] = {2, true,  false, do_sandbox  },
+    [EGRESS_SWAP] = {1, true,  false, do_swap     },
+    [EGRESS_WINDOW] = {0, true,  true,  do_window   },
+    [EGRESS_COUNTERS] = {0, true,  false, do_counters },
+    [EGRESS_END] = {0, true,  false, do_end      },
+    [EGRESS_EVENTS] = {0, false, false, do_events   },
+    [EGRESS_VAULT] = {1, false, false, do_vault    },
+    [EGRESS_WHO] = {0, true,  false, do_who      },
+    [EGRESS_NO_VAULT] = {0, false, false, do_no_vault },
+    [EGRESS_PROPOSALS] = {0, false, false, do_proposals},
+    [EGRESS_DECIDE] = {1, true,  true,  do_decide   },
 };
 
 /* ---- messages ---- */
@@ -216,7 +268,7 @@ static bool is_order(const struct order *order, size_t n)
         request->version != EGRESS_VERSION || request->verb == EGRESS_NO_VERB ||
         request->verb >= COUNT(kinds) || order->fd_n != kinds[request->verb].fd_n)
         return false;
-    if (request->mark[0] && !is_name(request->mark))
+    if ((request->mark[0] && !is_name(request->mark)) || (request->id[0] && !is_name(request->id)))
         return false;
     return (!kinds[request->verb].has_id || is_name(request->id)) &&
            (!kinds[request->verb].has_mark || request->mark[0]);

@@ -53,7 +53,7 @@ size_t names_answer(struct sandbox *sandbox, struct str question, char out[512])
     if (dns_question_read(question, &asked, &code) < 0)
         return code == DNS_OK ? 0 : dns_answer_write(&asked, code, NULL, 0, out);
     name = (struct str){asked.name, asked.name_n};
-    if (name.n == 0 || !net_rules_name(sandbox->rules, name)) {
+    if (name.n == 0 || !(net_rules_name(sandbox->rules, name) || local_is_named(sandbox, name))) {
         count_refused(sandbox, name);
         return dns_answer_write(&asked, DNS_NO_SUCH_NAME, NULL, 0, out);
     }

@@ -9,6 +9,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/io.h"
 #include "lib/base/memory.h"
+#include "lib/egress/control-wire.h"
 
 static const struct {
     int uid;
@@ -138,4 +139,27 @@ int events_json(const struct events *events, uint64_t after, struct buf *out, st
     }
     return buf_addf(out, err, "],\"next\":%llu,\"lost\":%llu}", (unsigned long long)(at - 1),
                     (unsigned long long)(after < oldest - 1 ? oldest - 1 - after : 0));
+}
+
+/* Marks stand in a line only as we wrote them: what a sandbox said has its quotes escaped. */
+int events_denials(const struct events *events, const char *sandbox, unsigned last, struct buf *out,
+                   struct err *err)
+{
+    uint64_t oldest = events->next > EVENTS_KEPT ? events->next - EVENTS_KEPT : 1;
+    char mark[EGRESS_NAME_BYTES + 32];
+    unsigned told = 0;
+
+    (void)snprintf(mark, sizeof mark, "\"sandbox\":\"%s\"", sandbox);
+    if (buf_add_byte(out, '[', err) < 0)
+        return -1;
+    for (uint64_t at = events->next; at-- > oldest && told < last;) {
+        const char *text = events->ring[at % EVENTS_KEPT];
+
+        if (!strstr(text, "\"disposition\":\"Blocked\"") || !strstr(text, mark) ||
+            out->n + strlen(text) + 128 > out->max)
+            continue;
+        if ((told++ && buf_add_byte(out, ',', err) < 0) || buf_add_text(out, text, err) < 0)
+            return -1;
+    }
+    return buf_add_byte(out, ']', err);
 }

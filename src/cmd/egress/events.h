@@ -44,3 +44,6 @@ void events_add(struct events *events, const struct event *event);
 /* As lib/egress/control.h has it. */
 int events_json(const struct events *events, uint64_t after, struct buf *out,
                 struct err *err) MUST_CHECK;
+/* The last refusals of a sandbox, the latest first, as a JSON list. */
+int events_denials(const struct events *events, const char *sandbox, unsigned last, struct buf *out,
+                   struct err *err) MUST_CHECK;

@@ -9,6 +9,7 @@
 #include "cmd/egress/loop.h"
 #include "cmd/egress/names.h"
 #include "cmd/egress/own.h"
+#include "cmd/egress/proposals.h"
 #include "cmd/egress/resolver.h"
 #include "cmd/egress/secrets.h"
 #include "lib/egress/budget.h"
@@ -27,6 +28,7 @@ struct hub {
     struct resolver resolver;
     struct own own;
     struct events events;
+    struct proposals proposals;
     struct watch listen; /* controllers come in here */
     struct timer shed;   /* after which listeners are asked again */
     struct timer linger;
@@ -95,6 +97,9 @@ struct sandbox {
     size_t ws_held;        /* bytes of messages */
     uint64_t event_second; /* events of this second, for their ceiling */
     unsigned event_n;
+    uint64_t asked_second; /* bodies of proposals in this second, for theirs */
+    unsigned asked_n;
+    size_t local_n; /* requests to policy.local that are under way */
 };
 
 /* ---- sandboxes (sandbox.c) ---- */
@@ -126,6 +131,11 @@ void mint_close(struct sandbox *sandbox);
 /* A connection into this sandbox whose rules are others now: it may be gone afterwards. */
 void peer_judge_again(struct conn *conn);
 struct conn *peer_next_guest(struct conn *conn);
+
+/* Whether the name is policy.local, and that is there for this sandbox. */
+bool local_is_named(const struct sandbox *sandbox, struct str name);
+/* A person has answered: whoever waits for it hears it. */
+void sandbox_tell_waiting(struct sandbox *sandbox);
 
 /* ---- what comes in (accept.c, dns-serve.c) ---- */
 

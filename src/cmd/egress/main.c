@@ -107,7 +107,7 @@ static int open_everything(struct err *err)
     if (resolver_start(&resolver_fd, err) < 0 || count_fds(err) < 0 ||
         loop_init(&hub.loop, err) < 0 || own_open(&hub.own, err) < 0 ||
         own_look(&hub.own, err) < 0 || events_open(&hub.events, EGRESS_FOLDER_FD, err) < 0 ||
-        open_tls(err) < 0)
+        proposals_open(&hub.proposals, EGRESS_FOLDER_FD, err) < 0 || open_tls(err) < 0)
         return -1;
     (void)close(EGRESS_FOLDER_FD);
     return resolver_init(&hub.resolver, &hub.loop, resolver_fd, err);

@@ -54,6 +54,14 @@ struct str policy_network_text(const struct policy *policy);
 int policy_suggest(struct str text, struct suggest *suggest, struct buf *out,
                    struct net_rules **before, struct net_rules **after, struct err *err) MUST_CHECK;
 
+/* The same with an entry that somebody inside asked for (lib/egress/proposal.h). -1: it cannot
+ * stand there, and err says why. */
+struct proposal;
+int policy_propose(struct str text, const struct proposal *proposal, struct buf *out,
+                   struct net_rules **before, struct net_rules **after, struct err *err) MUST_CHECK;
+/* Whether it could stand in some policy, as far as that can be told without one. */
+int policy_proposal_check(const struct proposal *proposal, struct err *err) MUST_CHECK;
+
 size_t policy_rule_count(const struct policy *policy);
 /* The first control of this policy that this version cannot enforce, or NULL. */
 const char *policy_not_enforceable(const struct policy *policy);

@@ -63,9 +63,9 @@ int load_process(struct load *load, const struct json *section) MUST_CHECK;
 int load_limits(struct load *load, const struct json *section) MUST_CHECK;
 int load_commands(struct load *load, const struct json *section) MUST_CHECK;
 #define NETWORK_KEY_BYTES_MAX 256 /* the name of an entry */
-/* network_policies and network_peers: either may be NULL. */
-int load_network(struct load *load, const struct json *section,
-                 const struct json *peers) MUST_CHECK;
+/* network_policies, network_peers, agent_proposals: each may be NULL. */
+int load_network(struct load *load, const struct json *section, const struct json *peers,
+                 const struct json *proposals) MUST_CHECK;
 int load_peers(struct load *load, const struct json *section) MUST_CHECK;
 
 /* One list of an endpoint's rules. */
@@ -102,8 +102,8 @@ int load_overlaps(struct load *load, const struct json *section) MUST_CHECK;
 
 /* Keeps the sections, checked, as lib/egress compiles them; without peers there is none of theirs.
  */
-int load_network_text(struct load *load, const struct json *section,
-                      const struct json *peers) MUST_CHECK;
+int load_network_text(struct load *load, const struct json *section, const struct json *peers,
+                      bool takes_proposals) MUST_CHECK;
 
 /* Hosts and addresses; the mark of the value is used in complaints. */
 int load_host(struct load *load, const struct json *value, bool *is_address) MUST_CHECK;

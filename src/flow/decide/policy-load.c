@@ -20,6 +20,7 @@ struct sections {
     const struct json *limits;
     const struct json *network_policies;
     const struct json *network_peers;
+    const struct json *agent_proposals;
     const struct json *network_middlewares;
     const struct json *paths;
     const struct json *approvals;
@@ -45,6 +46,7 @@ static const struct field section_fields[] = {
     SECTION(limits, TAKES_MAP),
     SECTION(network_policies, TAKES_MAP | TAKES_NULL),
     SECTION(network_peers, TAKES_MAP | TAKES_NULL),
+    SECTION(agent_proposals, TAKES_BOOL),
     SECTION(network_middlewares, TAKES_MAP | TAKES_NULL),
     SECTION(paths, TAKES_ANY),
     SECTION(approvals, TAKES_ANY),
@@ -116,7 +118,7 @@ static int load_sections(struct load *load, const struct json *root)
         load_commands(load, in.commands) < 0 || load_filesystem(load, in.filesystem_policy) < 0 ||
         load_landlock(load, in.landlock) < 0 || load_process(load, in.process) < 0 ||
         load_limits(load, in.limits) < 0 ||
-        load_network(load, in.network_policies, in.network_peers) < 0 ||
+        load_network(load, in.network_policies, in.network_peers, in.agent_proposals) < 0 ||
         refuse_middlewares(load, in.network_middlewares) < 0)
         return -1;
     note_later_sections(load, root);

@@ -174,11 +174,14 @@ static void put_section(struct load *load, struct json *root, const char *key,
     json_put(root, key, entries);
 }
 
-int load_network_text(struct load *load, const struct json *section, const struct json *peers)
+int load_network_text(struct load *load, const struct json *section, const struct json *peers,
+                      bool takes_proposals)
 {
     AUTO_BUF struct buf text = BUF(RULES_TEXT_MAX);
     struct json *root = json_object(load->mem);
 
+    if (takes_proposals)
+        json_put_bool(load->mem, root, "agent_proposals", true);
     if (peers)
         put_section(load, root, "network_peers", peers, peer_of);
     put_section(load, root, "network_policies", section, entry_of);

@@ -523,7 +523,8 @@ static const struct json *filled(const struct json *section)
     return section && section->n ? section : NULL;
 }
 
-int load_network(struct load *load, const struct json *section, const struct json *peers)
+int load_network(struct load *load, const struct json *section, const struct json *peers,
+                 const struct json *proposals)
 {
     const struct json *entries = filled(section);
 
@@ -532,5 +533,7 @@ int load_network(struct load *load, const struct json *section, const struct jso
         return -1;
     if (filled(peers) && load_peers(load, peers) < 0)
         return -1;
-    return entries || filled(peers) ? load_network_text(load, entries, filled(peers)) : 0;
+    if (!entries && !filled(peers) && !is_set(proposals))
+        return 0;
+    return load_network_text(load, entries, filled(peers), is_set(proposals));
 }

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A policy with what is suggested in it. The text stays as it was written, comments and all; new
- * entries are put behind the line "network_policies:". Each is tried before it stays: the whole
- * text has to load, and its rules have to allow what was refused. */
+/* A policy with what is suggested, or was proposed, in it. The text stays as it was written,
+ * comments and all; new entries are put behind the line "network_policies:". Each suggestion is
+ * tried before it stays: the whole text has to load, and its rules have to allow what was refused.
+ */
 #include "flow/decide/decide.h"
 #include "flow/decide/load.h"
+#include "lib/egress/proposal.h"
 #include "lib/egress/suggest.h"
 
 #include <string.h>
@@ -65,22 +67,29 @@ static int find_gap(struct arena *mem, struct str text, struct gap *out, struct 
     return 0;
 }
 
-static int fill_gap(const struct gap *gap, const struct suggest *suggest, struct buf *out,
-                    struct err *err)
+static int put_entries(const struct gap *gap, struct str entries, struct buf *out, struct err *err)
 {
-    AUTO_BUF struct buf entries = BUF(POLICY_TEXT_MAX);
     bool broken = gap->at && gap->text.p[gap->at - 1] != '\n';
 
     buf_clear(out);
-    if (suggest_write(suggest, gap->present, gap->indent, &entries, err) < 0 ||
-        buf_add(out, gap->text.p, gap->at, err) < 0)
+    if (buf_add(out, gap->text.p, gap->at, err) < 0)
         return -1;
     if (entries.n &&
         ((broken && buf_add_byte(out, '\n', err) < 0) || buf_add_text(out, gap->key, err) < 0))
         return -1;
-    return buf_add_str(out, buf_str(&entries), err) < 0
+    return buf_add_str(out, entries, err) < 0
                ? -1
                : buf_add(out, gap->text.p + gap->from, gap->text.n - gap->from, err);
+}
+
+static int fill_gap(const struct gap *gap, const struct suggest *suggest, struct buf *out,
+                    struct err *err)
+{
+    AUTO_BUF struct buf entries = BUF(POLICY_TEXT_MAX);
+
+    if (suggest_write(suggest, gap->present, gap->indent, &entries, err) < 0)
+        return -1;
+    return put_entries(gap, buf_str(&entries), out, err);
 }
 
 static int compile(struct str text, struct net_rules **out, struct err *err)
@@ -145,4 +154,49 @@ int policy_suggest(struct str text, struct suggest *suggest, struct buf *out,
     *before = TAKE(now);
     *after = TAKE(then);
     return 0;
+}
+
+/* ---- proposals ---- */
+
+static int check_name(const struct gap *gap, struct str name, struct err *err)
+{
+    if (gap->present)
+        json_each(entry, gap->present)
+        {
+            if (str_eq(entry->key, name))
+                return err_set(err, ERR_CONFLICT,
+                               "the policy has an entry \"" STR_FMT "\"; propose another name",
+                               STR_ARG(name));
+        }
+    return 0;
+}
+
+int policy_propose(struct str text, const struct proposal *proposal, struct buf *out,
+                   struct net_rules **before, struct net_rules **after, struct err *err)
+{
+    AUTO_ARENA struct arena mem = ARENA(POLICY_MEMORY_MAX);
+    AUTO_BUF struct buf entry = BUF(POLICY_TEXT_MAX);
+    AUTO(net_rules) struct net_rules *now = NULL;
+    AUTO(net_rules) struct net_rules *then = NULL;
+    struct gap gap;
+
+    if (text.n == 0)
+        text = (struct str){policy_default_text, policy_default_bytes};
+    if (compile(text, &now, err) < 0 || find_gap(&mem, text, &gap, err) < 0 ||
+        check_name(&gap, proposal->name, err) < 0 ||
+        proposal_write(proposal, gap.indent, &entry, err) < 0 ||
+        put_entries(&gap, buf_str(&entry), out, err) < 0 || compile(buf_str(out), &then, err) < 0)
+        return -1;
+    *before = TAKE(now);
+    *after = TAKE(then);
+    return 0;
+}
+
+int policy_proposal_check(const struct proposal *proposal, struct err *err)
+{
+    AUTO_BUF struct buf text = BUF(POLICY_TEXT_MAX);
+    AUTO(net_rules) struct net_rules *before = NULL;
+    AUTO(net_rules) struct net_rules *after = NULL;
+
+    return policy_propose(STR_LIT("version: 1\n"), proposal, &text, &before, &after, err);
 }

@@ -61,14 +61,16 @@ static int find(struct intercept *intercept, struct err *err)
     return intercept->egress ? 0 : egress_find(intercept->state_dir, &intercept->egress, err);
 }
 
-/* Rules that look into anything name a protocol. */
+/* Rules that look into anything name a protocol; those that can be asked for may. */
 static bool may_open_tls(const struct run *run)
 {
-    static const char key[] = "\"protocol\":";
+    static const char key[] = "\"protocol\":", later[] = "\"agent_proposals\":";
     const struct str rules = run->demand.network_rules;
 
     return run->action.network != NETWORK_NONE && !run->action.sockets_none &&
-           !run->offer.runs_nothing && rules.n && memmem(rules.p, rules.n, key, sizeof key - 1);
+           !run->offer.runs_nothing && rules.n &&
+           (memmem(rules.p, rules.n, key, sizeof key - 1) ||
+            memmem(rules.p, rules.n, later, sizeof later - 1));
 }
 
 /* Its authority is made when it begins, and a plan has to know it. If nothing comes of the plan it
@@ -241,4 +243,24 @@ int intercept_swap(struct intercept *intercept, const char *sandbox, struct str 
         return -1;
     hash_text(&given, hash);
     return 0;
+}
+
+int intercept_proposals(const char *state_dir, struct arena *mem, const struct json **out,
+                        struct err *err)
+{
+    AUTO(egress) struct egress *egress = NULL;
+
+    if (egress_open(state_dir, &egress, err) < 0)
+        return -1;
+    return egress_proposals(egress, NULL, mem, out, err);
+}
+
+int intercept_answer(struct intercept *intercept, const char *sandbox, const char *proposal,
+                     const struct intercept_word *word, struct err *err)
+{
+    const struct egress_word said = {word->approve, word->by, word->reason, word->network_hash};
+
+    if (reach(intercept, err) < 0)
+        return -1;
+    return egress_decide(intercept->egress, sandbox, proposal, &said, err);
 }

@@ -47,7 +47,22 @@ void intercept_total(struct intercept *intercept, struct run *run);
 int intercept_swap(struct intercept *intercept, const char *sandbox, struct str rules, char *hash,
                    struct err *err) MUST_CHECK;
 
-/* Lets go of egress after these two: it ends by itself when nobody needs it. */
+/* What sandboxes asked for at policy.local: egress_proposals(). */
+struct arena;
+struct json;
+int intercept_proposals(const char *state_dir, struct arena *mem, const struct json **out,
+                        struct err *err) MUST_CHECK;
+/* A person's word on one of them: durable, and heard inside. */
+struct intercept_word {
+    bool approve;
+    const char *by;
+    const char *reason;       /* or "" */
+    const char *network_hash; /* of the rules that hold with it; or "" */
+};
+int intercept_answer(struct intercept *intercept, const char *sandbox, const char *proposal,
+                     const struct intercept_word *word, struct err *err) MUST_CHECK;
+
+/* Lets go of egress after these: it ends by itself when nobody needs it. */
 void intercept_rest(struct intercept *intercept);
 
 /* Which rules egress has for a sandbox: "sha256:…" in hash. ERR_NOT_FOUND, ERR_UNAVAILABLE: it has

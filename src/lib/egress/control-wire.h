@@ -18,6 +18,10 @@
  *               other (one descriptor)
  *     who       id, tenant, subject, pack, name                 nothing
  *     no-vault  why there is none (enum egress_absence)         nothing
+ *     proposals id, or none for those of all sandboxes          a document (one descriptor)
+ *     decide    id, the proposal's id as mark, `last` for yes,  nothing; the sandbox hears it
+ *               and who, why and under which rules (one
+ *               descriptor)
  *
  * Rules and documents are sealed memory files: canonical JSON of the network sections of a policy
  * one way, JSON the other. Every answer says whether there is a vault. A request that cannot be
@@ -32,6 +36,7 @@
 #define EGRESS_VERSION 2
 #define EGRESS_NAME_BYTES 128 /* of a sandbox or a mark, with the NUL */
 #define EGRESS_TEXT_BYTES 480
+#define EGRESS_WORD_MAX (16 * 1024) /* what comes with decide */
 
 /* Beneath the state directory; the folder is its owner's alone. */
 #define EGRESS_FOLDER "egress"
@@ -59,6 +64,8 @@ enum egress_verb {
     EGRESS_VAULT,
     EGRESS_WHO,
     EGRESS_NO_VAULT,
+    EGRESS_PROPOSALS,
+    EGRESS_DECIDE,
 };
 
 /* Why no keeper of secrets comes along. */
@@ -82,7 +89,7 @@ struct egress_request {
     uint16_t version;
     uint16_t verb;
     uint32_t serial; /* comes back with the answer */
-    uint32_t last;   /* counters: 1 forgets the window; no-vault: why */
+    uint32_t last;   /* counters: 1 forgets the window; no-vault: why; decide: 1 is yes */
     uint64_t after;  /* events */
     char id[EGRESS_NAME_BYTES];
     char mark[EGRESS_NAME_BYTES];

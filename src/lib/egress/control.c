@@ -300,6 +300,44 @@ int egress_events(struct egress *egress, uint64_t after, struct arena *mem, cons
     return ask_document(egress, &talk, mem, out, err);
 }
 
+int egress_proposals(struct egress *egress, const char *id, struct arena *mem,
+                     const struct json **out, struct err *err)
+{
+    struct talk talk = {.request.verb = EGRESS_PROPOSALS, .starts = true};
+
+    if (id && put_name(talk.request.id, id, err) < 0)
+        return -1;
+    return ask_document(egress, &talk, mem, out, err);
+}
+
+static int put_word(const struct egress_word *word, int *out_fd, struct err *err)
+{
+    AUTO_ARENA struct arena mem = ARENA(64 * KIB);
+    AUTO_BUF struct buf text = BUF(EGRESS_WORD_MAX);
+    struct json *map = json_object(&mem);
+
+    json_put_bytes(&mem, map, "by", str_of(word->by));
+    json_put_bytes(&mem, map, "reason", str_of(word->reason));
+    json_put_text(&mem, map, "policy_hash", word->policy_hash);
+    if (json_compact(map, &text, err) < 0)
+        return -1;
+    return memory_file_make("egress-word", buf_str(&text), out_fd, err);
+}
+
+int egress_decide(struct egress *egress, const char *id, const char *proposal,
+                  const struct egress_word *word, struct err *err)
+{
+    struct talk talk = {
+        .request.verb = EGRESS_DECIDE, .request.last = word->approve, .fd_n = 1, .starts = true};
+    AUTO_FD int fd = -1;
+
+    if (put_name(talk.request.id, id, err) < 0 || put_name(talk.request.mark, proposal, err) < 0 ||
+        put_word(word, &fd, err) < 0)
+        return -1;
+    talk.fds[0] = fd;
+    return ask(egress, &talk, err);
+}
+
 /* ---- its life ---- */
 
 static int greet(struct egress *egress, struct err *err)

@@ -80,3 +80,19 @@ int egress_end(struct egress *egress, const char *id, struct err *err) MUST_CHEC
  * lost counts those that were dropped before anyone asked. docs/formats has the fields of one. */
 int egress_events(struct egress *egress, uint64_t after, struct arena *mem, const struct json **out,
                   struct err *err) MUST_CHECK;
+
+/* What sandboxes asked for at policy.local (docs/formats/egress-proposals.md), the latest first; of
+ * one, or with id NULL of all: {"proposals":[{"id":…,"status":"pending",…}]}. */
+int egress_proposals(struct egress *egress, const char *id, struct arena *mem,
+                     const struct json **out, struct err *err) MUST_CHECK;
+
+/* A person's word on one of them, durable when this returns; then the sandbox hears it. For a yes
+ * policy_hash is that of the rules which hold with it, else "". ERR_CONFLICT: there is a word. */
+struct egress_word {
+    bool approve;
+    const char *by;
+    const char *reason; /* or "" */
+    const char *policy_hash;
+};
+int egress_decide(struct egress *egress, const char *id, const char *proposal,
+                  const struct egress_word *word, struct err *err) MUST_CHECK;

@@ -7,6 +7,14 @@
 /* etcd, the Kubernetes API and kubelets: whoever reaches one of those runs things elsewhere. */
 static const uint16_t control_ports[] = {2379, 2380, 6443, 10250, 10255};
 
+bool net_port_is_never(uint16_t port)
+{
+    for (size_t i = 0; i < COUNT(control_ports); i++)
+        if (port == control_ports[i])
+            return true;
+    return false;
+}
+
 /* ---- before any rule ---- */
 
 static bool check_caller(const struct net_caller *caller, struct net_verdict *out)
@@ -67,15 +75,12 @@ static bool check_host(const struct net_knock *knock, const struct net_host *hos
 
 static bool check_port(const struct net_knock *knock, struct net_verdict *out)
 {
-    for (size_t i = 0; i < COUNT(control_ports); i++)
-        if (knock->port == control_ports[i]) {
-            verdict_deny(out, NET_REASON_CONTROL_PORT, NULL,
-                         "port %u belongs to the control plane of clusters and can never be "
-                         "allowed",
-                         knock->port);
-            return false;
-        }
-    return true;
+    if (!net_port_is_never(knock->port))
+        return true;
+    verdict_deny(out, NET_REASON_CONTROL_PORT, NULL,
+                 "port %u belongs to the control plane of clusters and can never be allowed",
+                 knock->port);
+    return false;
 }
 
 /* ---- which endpoints ---- */
@@ -290,7 +295,7 @@ bool net_rules_opens_tls(const struct net_rules *rules)
     for (size_t i = 0; i < rules->endpoint_n; i++)
         if (!is_opaque(rules->endpoints[i]))
             return true;
-    return false;
+    return rules->takes_proposals;
 }
 
 void net_rules_address(const struct net_rules *rules, const struct net_knock *knock,

@@ -196,6 +196,8 @@ struct net_rules {
     size_t peer_n;
     uint16_t *ports;
     size_t port_n;
+    bool takes_proposals;
+    struct str text; /* as it was read, where a sandbox may ask for it; else empty */
     struct index index;
 };
 

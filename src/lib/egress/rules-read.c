@@ -432,8 +432,10 @@ static int read_entries(struct reading *in, const struct json *map)
 static void collect_ports(struct net_rules *rules)
 {
     uint64_t seen[(UINT16_MAX + 1) / 64] = {0};
-    size_t n = 0;
+    size_t n = rules->takes_proposals;
 
+    if (rules->takes_proposals)
+        seen[NET_LOCAL_PORT / 64] |= 1ULL << (NET_LOCAL_PORT % 64);
     for (size_t i = 0; i < rules->endpoint_n; i++)
         for (size_t k = 0; k < rules->endpoints[i]->port_n; k++) {
             uint16_t port = rules->endpoints[i]->ports[k];
@@ -449,7 +451,8 @@ static void collect_ports(struct net_rules *rules)
 
 int net_rules_read(struct str canonical_json, struct net_rules **out, struct err *err)
 {
-    static const char *const keys[] = {"network_policies", "network_peers", NULL};
+    static const char *const keys[] = {"agent_proposals", "network_policies", "network_peers",
+                                       NULL};
     AUTO_ARENA struct arena scratch = ARENA(NET_RULES_MEMORY_MAX);
     AUTO(net_rules) struct net_rules *rules = xcalloc(1, sizeof *rules);
     struct reading in = {rules, &rules->mem, err};
@@ -464,11 +467,14 @@ int net_rules_read(struct str canonical_json, struct net_rules **out, struct err
     if (root->kind != JSON_OBJECT)
         return err_set(err, ERR_INVALID, "network rules: no object");
     if (read_known(&in, root, keys) < 0 ||
+        read_bool(&in, root, "agent_proposals", &rules->takes_proposals) < 0 ||
         read_member(&in, root, "network_policies", JSON_OBJECT, &entries) < 0 ||
         read_member(&in, root, "network_peers", JSON_OBJECT, &peers) < 0 ||
         (entries && read_entries(&in, entries) < 0) || (peers && read_peers(&in, peers) < 0))
         return -1;
     hash_text_of(canonical_json, rules->hash);
+    if (rules->takes_proposals)
+        rules->text = arena_str(&rules->mem, canonical_json);
     collect_ports(rules);
     index_build(rules);
     *out = TAKE(rules);

@@ -87,6 +87,24 @@ const uint16_t *net_rules_ports(const struct net_rules *rules, size_t *n)
     return rules->ports;
 }
 
+bool net_rules_takes_proposals(const struct net_rules *rules)
+{
+    return rules->takes_proposals;
+}
+
+struct str net_rules_text(const struct net_rules *rules)
+{
+    return rules->text;
+}
+
+bool net_rules_has_entry(const struct net_rules *rules, struct str key)
+{
+    for (size_t i = 0; i < rules->entry_n; i++)
+        if (str_eq(rules->entries[i].key, key))
+            return true;
+    return false;
+}
+
 size_t net_rules_endpoint_count(const struct net_rules *rules)
 {
     return rules->endpoint_n;

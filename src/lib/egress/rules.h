@@ -34,10 +34,17 @@ AUTO_TYPE(net_rules)
 
 /* Of the text: egress_policy_hash. */
 const char *net_rules_hash(const struct net_rules *rules);
-/* The ports some rule names, ascending: those the catch-all listens for. */
+/* The ports some rule names, ascending: those the catch-all listens for; and that of policy.local.
+ */
 const uint16_t *net_rules_ports(const struct net_rules *rules, size_t *n);
-/* Whether some rule looks into TLS: then callers have to trust whoever opens it. */
+/* Whether some rule looks into TLS, or one that does may be asked for: then callers have to trust
+ * whoever opens it. */
 bool net_rules_opens_tls(const struct net_rules *rules);
+/* Whether programs inside may ask for more, at http://policy.local; then what they may have is
+ * told, as it was read. */
+bool net_rules_takes_proposals(const struct net_rules *rules);
+struct str net_rules_text(const struct net_rules *rules);
+bool net_rules_has_entry(const struct net_rules *rules, struct str key);
 size_t net_rules_endpoint_count(const struct net_rules *rules);
 
 /* ---- who asks ---- */
@@ -203,6 +210,9 @@ struct net_verdict {
 };
 
 /* ---- the questions ---- */
+
+/* Ports of cluster control planes, which no rule can allow. */
+bool net_port_is_never(uint16_t port);
 
 /* Whether some rule names it, on any port, for anybody. Hosts of rules without a host are not
  * answered: who wants those asks the proxy for them. */

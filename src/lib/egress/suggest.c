@@ -164,11 +164,11 @@ static const char *reason_word(struct str reason)
     return "";
 }
 
-static const char *host_fault(const struct refusal *refusal)
+const char *suggest_host_fault(struct str name)
 {
     struct net_host host;
 
-    net_host_read(refusal->host, &host);
+    net_host_read(name, &host);
     if (host.kind == NET_HOST_BAD || host.is_odd)
         return "the host is spelled in a way that two could read as two";
     if (host.kind == NET_HOST_ADDRESS)
@@ -197,7 +197,7 @@ static const char *fault_of(const struct refusal *refusal)
     const char *fault = reason_fault(refusal->reason);
 
     if (!fault)
-        fault = host_fault(refusal);
+        fault = suggest_host_fault(refusal->host);
     if (!fault && refusal->port == 0)
         fault = "a name was looked up, and no port was asked for";
     return fault ? fault : binary_fault(refusal->binary);
@@ -238,6 +238,15 @@ static bool has_port(const uint16_t *ports, size_t n, uint16_t port)
     return false;
 }
 
+unsigned suggest_place_warnings(struct str binary, uint16_t port)
+{
+    unsigned bits = is_interpreter(binary) ? 1U << SUGGEST_WARN_AT_INTERPRETER : 0;
+
+    if (has_port(database_ports, COUNT(database_ports), port))
+        return bits | 1U << SUGGEST_WARN_AT_DATABASE;
+    return port >= HIGH_PORTS_FROM ? bits | 1U << SUGGEST_WARN_AT_HIGH_PORT : bits;
+}
+
 static struct suggest_place *place_of(struct suggest *suggest, const struct refusal *refusal)
 {
     struct suggest_place *place;
@@ -258,13 +267,8 @@ static struct suggest_place *place_of(struct suggest *suggest, const struct refu
         .kind =
             has_port(web_ports, COUNT(web_ports), refusal->port) ? SUGGEST_LOOK : SUGGEST_TUNNEL,
         .was = reason_word(refusal->reason),
+        .warnings = suggest_place_warnings(refusal->binary, refusal->port),
     };
-    if (is_interpreter(place->binary))
-        place->warnings |= 1U << SUGGEST_WARN_AT_INTERPRETER;
-    if (has_port(database_ports, COUNT(database_ports), place->port))
-        place->warnings |= 1U << SUGGEST_WARN_AT_DATABASE;
-    else if (place->port >= HIGH_PORTS_FROM)
-        place->warnings |= 1U << SUGGEST_WARN_AT_HIGH_PORT;
     return place;
 }
 

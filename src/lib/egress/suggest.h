@@ -38,7 +38,9 @@ enum suggest_kind {
     X(TUNNEL, "tunnel", "nothing of HTTP was seen: this is a wire to that host, unseen")           \
     X(LOOK, "look",                                                                                \
       "what is asked for there was not seen; this opens it to be looked into and lets nothing "    \
-      "but \"HEAD /\" pass: run it again and ask again")
+      "but \"HEAD /\" pass: run it again and ask again")                                           \
+    X(WIRE, "wire", "a wire to that host: what is said there is not looked into")                  \
+    X(WIDE, "wide", "any path or any method: more than what one request needs")
 
 enum suggest_warning_at {
 #define X(id, code, text) SUGGEST_WARN_AT_##id,
@@ -49,6 +51,11 @@ enum suggest_warning_at {
 
 const char *suggest_warning_code(unsigned at);
 const char *suggest_warning_text(unsigned at);
+
+/* Those that program and port are reason enough for, as bits. */
+unsigned suggest_place_warnings(struct str binary, uint16_t port);
+/* Why a host is never suggested, and cannot be asked for; NULL: it may. */
+const char *suggest_host_fault(struct str host);
 
 struct suggest_rule {
     struct str method;

@@ -85,6 +85,10 @@ struct net_host {
  * understood, so that what they mean can be told, and marked odd. */
 void net_host_read(struct str text, struct net_host *out);
 
+/* Where programs inside a sandbox ask for other rules; answered by egress, never looked up. */
+#define NET_LOCAL_NAME "policy.local"
+#define NET_LOCAL_PORT 80
+
 /* Names that lead to a metadata service or back to where they are asked, whatever they resolve
  * to: localhost, metadata.google.internal, instance-data, ... */
 bool net_name_is_never(struct str name);

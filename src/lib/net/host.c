@@ -286,6 +286,7 @@ bool net_name_is_never(struct str name)
         "instance-data",
         "instance-data.ec2.internal",
         "kubernetes.default.svc",
+        NET_LOCAL_NAME, /* egress itself, for those inside: never anybody outside */
     };
 
     for (size_t i = 0; i < COUNT(names); i++)

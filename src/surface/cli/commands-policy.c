@@ -88,3 +88,33 @@ const struct command policy_suggest_row = {
     .run = run_policy_suggest,
     .apart = "the journal of refusals is on the daemon's machine",
 };
+
+/* clang-format off */
+static const struct cli_option proposals_options[] = {
+    {"--sandbox", "ID",     VALUE_TEXT, .help = "list: those of this sandbox, by id"},
+    {"--all",     NULL,     VALUE_NONE, .help = "list: also those that were answered, or have expired"},
+    {"--reason",  "TEXT",   VALUE_TEXT, .help = "approve, reject: a sentence, for the receipt and for who asked"},
+    {"--digest",  "DIGEST", VALUE_TEXT, .help = "approve: what \"show\" printed; needed when the policy has changed since it was asked for"},
+    OPTION_JSON,
+    OPTIONS_END,
+};
+/* clang-format on */
+
+const struct command policy_proposals_row = {
+    .path = "policy proposals",
+    .operands = "[list | show ID | approve ID | reject ID]",
+    .operand_max = 2,
+    .values = "list show approve reject",
+    .summary = "see what programs inside sandboxes asked to be allowed, and answer",
+    .help =
+        "Where the policy says \"agent_proposals: true\", a program in a sandbox can ask for one "
+        "more entry of network_policies at http://policy.local. Nothing is allowed by asking. "
+        "\"show\" says exactly what the entry would newly allow, what to mind, and the policy "
+        "with it. \"approve\" exchanges the rules of the sandbox at once, as \"policy apply "
+        "--sandbox\" does; if its policy has changed since the entry was asked for, it is "
+        "refused until you have looked again and give the digest that \"show\" prints. ID may be "
+        "the beginning of one.",
+    .options = proposals_options,
+    .run = run_policy_proposals,
+    .apart = "proposals are on the daemon's machine",
+};

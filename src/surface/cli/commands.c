@@ -624,6 +624,7 @@ const struct command *const commands[] = {
     &policy_explain,
     &policy_preset,
     &policy_suggest_row,
+    &policy_proposals_row,
     &policy_apply,
     &policy_reset,
     &image_pull,

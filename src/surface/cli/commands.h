@@ -21,7 +21,7 @@ extern const struct command sandbox_exec, sandbox_create, sandbox_list, sandbox_
     sandbox_sync, sandbox_preflight, sandbox_conform;
 
 /* The rows of commands-policy.c. */
-extern const struct command policy_explain, policy_preset, policy_suggest_row;
+extern const struct command policy_explain, policy_preset, policy_suggest_row, policy_proposals_row;
 
 /* The rows of commands-vault.c. */
 extern const struct command vault_set_row, vault_rotate_row, vault_bind_row, vault_unbind_row,
@@ -158,8 +158,9 @@ int run_receipts_show(struct invocation *inv);
 int run_receipts_verify(struct invocation *inv);
 int run_receipts_head(struct invocation *inv);
 int run_receipts_export(struct invocation *inv);
-int run_verify(struct invocation *inv);       /* verify.c */
-int run_policy_check(struct invocation *inv); /* policy.c */
+int run_verify(struct invocation *inv);           /* verify.c */
+int run_policy_check(struct invocation *inv);     /* policy.c */
+int run_policy_proposals(struct invocation *inv); /* policy-proposals.c */
 int run_policy_apply(struct invocation *inv);
 int run_policy_reset(struct invocation *inv);
 int run_policy_explain(struct invocation *inv); /* policy-explain.c */

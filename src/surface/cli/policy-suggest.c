@@ -6,14 +6,12 @@
 #include "surface/cli/commands.h"
 
 #include <fcntl.h>
-#include <unistd.h>
 
 #include "flow/decide/decide.h"
 #include "flow/govern.h"
 #include "lib/base/io.h"
 #include "lib/base/limits.h"
 #include "lib/json/json.h"
-#include "lib/vault/vault.h"
 #include "surface/cli/suggest.h"
 
 struct suggestion {
@@ -45,41 +43,9 @@ static int read_policy(struct invocation *inv, const char *state_dir, const char
     return standing ? buf_add_text(out, standing, err) : 0;
 }
 
-static int read_bindings(struct suggestion *s, const char *state_dir, struct err *err)
+static void on_bound(void *context, struct str host, unsigned port)
 {
-    AUTO(vault) struct vault *vault = NULL;
-    struct vault_record *records = NULL;
-    size_t n = 0;
-
-    if (vault_open(state_dir, (struct str){"", 0}, &vault, err) < 0 ||
-        vault_list(vault, &s->inv->mem, &records, &n, err) < 0)
-        return -1;
-    for (size_t i = 0; i < n; i++)
-        for (size_t k = 0; k < records[i].binding_n; k++)
-            suggest_credentialed(s->suggest, str_of(records[i].bindings[k].host),
-                                 records[i].bindings[k].port);
-    return 0;
-}
-
-/* Without the passphrase nobody knows which hosts are bound, and that is said. */
-static void look_at_vault(struct suggestion *s, const char *state_dir)
-{
-    const char *secrets;
-    enum vault_master kind;
-    struct err err;
-
-    if (!state_dir)
-        return;
-    secrets = arena_printf(&s->inv->mem, "%s/" VAULT_FOLDER "/secrets", state_dir);
-    if (access(secrets, F_OK) < 0)
-        return;
-    if (vault_look(state_dir, &kind, &err) < 0)
-        s->vault_note = arena_text(&s->inv->mem, str_of(err.text));
-    else if (kind == VAULT_KEY_PASSPHRASE)
-        s->vault_note = "the vault is closed: whether a binding names one of these hosts is not "
-                        "known (\"brig vault list\" shows them)";
-    else if (read_bindings(s, state_dir, &err) < 0)
-        s->vault_note = arena_text(&s->inv->mem, str_of(err.text));
+    suggest_credentialed(context, host, port);
 }
 
 static int make(struct suggestion *s, struct err *err)
@@ -92,7 +58,7 @@ static int make(struct suggestion *s, struct err *err)
         cli_state_find(s->inv, &state_dir, &exists, err) < 0 ||
         read_policy(s->inv, exists ? state_dir : NULL, kept, &policy, err) < 0)
         return -1;
-    look_at_vault(s, exists ? state_dir : NULL);
+    s->vault_note = exists ? vault_hosts(s->inv, state_dir, on_bound, s->suggest) : NULL;
     return policy_suggest(buf_str(&policy), s->suggest, &s->text, &s->before, &s->after, err);
 }
 
