@@ -50,6 +50,23 @@ teardown() {
     [ -z "$(served)" ]
 }
 
+@test "trust in an authority goes when nobody has used it for long" {
+    policy_of "$(allow web 'allowed.test, protocol: rest, access: full')"
+    world_json --policy policy.yaml -- test -s /etc/brig/trust/ca.pem
+    [ "$status" -eq 0 ]
+    mkdir -p "$BRIG_HOME"/egress/trust-{0long,1lately}/x
+    touch -d '100 days ago' "$BRIG_HOME/egress/trust-0long"
+    touch -d '80 days ago' "$BRIG_HOME/egress/trust-1lately"
+    mine=$(cd "$BRIG_HOME/egress" && echo trust-????????????????????????)
+    # The next run uses it, so it is not looked through; without it, another is made.
+    world_json --policy policy.yaml -- true
+    [ -d "$BRIG_HOME/egress/trust-0long" ]
+    rm -r "$BRIG_HOME/egress/${mine:?}"
+    world_json --policy policy.yaml -- test -s /etc/brig/trust/ca.pem
+    [ "$status" -eq 0 ]
+    [ "$(cd "$BRIG_HOME/egress" && echo trust-*)" = "$(printf '%s\n' trust-1lately "$mine" | sort | xargs)" ]
+}
+
 @test "only the program that is named gets through" {
     policy_of "$(allow web allowed.test)"
     world_json --policy policy.yaml -- perl -MIO::Socket::INET -e '

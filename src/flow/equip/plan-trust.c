@@ -9,7 +9,9 @@
  *
  * and the variables by which the usual stacks find them. The folder lies in the state directory
  * under the hash of what is in it, so the mount table of the posture says which it was; one that is
- * there is complete and never changed. */
+ * there is complete and never changed. Whoever makes another one, because the machine's roots have
+ * changed, removes those that nobody has used for long: a sandbox that stands may have one of them.
+ */
 
 #include "flow/equip/parts.h"
 
@@ -18,15 +20,20 @@
 #include "lib/crypto/crypto.h"
 #include "lib/tls/tls.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #define TRUST_TARGET "/etc/brig/trust"
 #define BUNDLE TRUST_TARGET "/bundle.pem"
 #define NAME_DIGITS 24
+#define PREFIX "trust-"
+#define UNUSED_S (90L * 24 * 3600) /* then it is nobody's */
 #define AUTHORITY "%s/egress/" TLS_AUTHORITY_CERTIFICATE
 
 static const char *const trust_variables[] = {
@@ -73,7 +80,7 @@ static int make_bundle(const char *state_dir, struct trust *trust, struct err *e
     if (tls_bundle_write(buf_str(&roots), buf_str(&trust->authority), &trust->bundle, err) < 0)
         return -1;
     hash_text_of(buf_str(&trust->bundle), hash);
-    if (snprintf(trust->folder, sizeof trust->folder, "%s/egress/trust-%.*s", state_dir,
+    if (snprintf(trust->folder, sizeof trust->folder, "%s/egress/" PREFIX "%.*s", state_dir,
                  NAME_DIGITS, strchr(hash, ':') + 1) >= (int)sizeof trust->folder)
         return err_set(err, ERR_LIMIT, "the path of the state directory is too long");
     return 0;
@@ -99,15 +106,36 @@ static int fill_folder(const char *folder, const struct trust *trust, struct err
     return write_one(folder, "trust.p12", buf_str(&store), err);
 }
 
+/* Also what a killed one left beside. What cannot be removed now is there the next time. */
+static void remove_unused(const char *state_dir)
+{
+    char path[PATH_BYTES_MAX];
+    struct dirent *entry;
+    struct err ignored;
+    struct stat st;
+    DIR *dir;
+
+    (void)snprintf(path, sizeof path, "%s/egress", state_dir);
+    dir = opendir(path);
+    while (dir && (entry = readdir(dir)) != NULL)
+        if (str_starts(str_of(entry->d_name), PREFIX) &&
+            fstatat(dirfd(dir), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+            st.st_mtime < time(NULL) - UNUSED_S)
+            (void)!dir_remove(dirfd(dir), entry->d_name, &ignored);
+    if (dir)
+        (void)closedir(dir);
+}
+
 /* Written beside and moved into place: whoever is second finds the first one's. */
-static int make_folder(const struct trust *trust, struct err *err)
+static int make_folder(const char *state_dir, const struct trust *trust, struct err *err)
 {
     char beside[PATH_BYTES_MAX + 32];
     struct err ignored;
     int failed = 0;
 
-    if (access(trust->folder, F_OK) == 0)
-        return 0;
+    if (utimensat(AT_FDCWD, trust->folder, NULL, 0) == 0)
+        return 0; /* used today */
+    remove_unused(state_dir);
     (void)snprintf(beside, sizeof beside, "%s.XXXXXX", trust->folder);
     if (!mkdtemp(beside))
         return err_os(err, "making %s", beside);
@@ -170,7 +198,7 @@ int plan_trust(const char *state_dir, struct run *run, struct mount_list *list, 
     if (!run->plan.egress.opens_tls)
         return 0;
     failed = read_authority(state_dir, &trust, err) < 0 ||
-             make_bundle(state_dir, &trust, err) < 0 || make_folder(&trust, err) < 0 ||
+             make_bundle(state_dir, &trust, err) < 0 || make_folder(state_dir, &trust, err) < 0 ||
              add_folder(&trust, run, list, err) < 0;
     buf_done(&trust.authority);
     buf_done(&trust.bundle);
