@@ -15,6 +15,16 @@ setup() {
     need curl perl jq
 }
 
+teardown() {
+    local home each
+    for home in "$BRIG_HOME" "$BATS_TEST_TMPDIR/theirs"; do
+        [ -d "$home" ] || continue
+        for each in $(BRIG_HOME=$home "$BRIG" sandbox list --json | jq -r '.sandboxes[].sandbox_id'); do
+            BRIG_HOME=$home "$BRIG" sandbox destroy "$each" >/dev/null || true
+        done
+    done
+}
+
 # make NAME LINES…: a kept sandbox under a policy of these lines; its id
 make() {
     local name=$1
