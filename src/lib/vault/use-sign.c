@@ -81,7 +81,7 @@ static int compare_fields(const void *a, const void *b)
 
 static void add_query(struct hasher *hasher, struct str query, struct pen *pen)
 {
-    struct field fields[SIGV4_FIELDS_MAX];
+    struct field fields[SIGV4_FIELDS_MAX] = {0};
     size_t n = 0;
 
     while (query.n && n < SIGV4_FIELDS_MAX) {
