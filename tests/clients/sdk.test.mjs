@@ -6,6 +6,8 @@ import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import http from "node:http";
 import { after, test as nodeTest } from "node:test";
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
 
 import * as sdk from "../../sdk/typescript/dist/index.js";
 
@@ -17,6 +19,8 @@ const describe = (name, tests) => {
 };
 const test = (name, work) => nodeTest(group + name, work);
 
+setFlagsFromString("--expose-gc");
+const collectGarbage = runInNewContext("gc");
 const { Brig } = sdk;
 const { BRIG, BRIG_HOME, TEST_SOCKET, TEST_STRICT_TOKEN, TEST_TOKEN, TEST_URL } = process.env;
 const pub = () => readFileSync(`${BRIG_HOME}/receipts.pub`, "utf8");
@@ -251,6 +255,18 @@ for (const [way, options] of Object.entries(ways)) {
         await assert.rejects(files.remove("/sandbox/tmp/d"));
         await files.remove("/sandbox/tmp/d", { recursive: true });
         await assert.rejects(files.read("/sandbox/tmp/d/e/c"), sdk.NotFoundError);
+      });
+    });
+
+    test("an answer that is read late is whole, whatever was collected meanwhile", async () => {
+      await withSandbox(client, async ({ files }) => {
+        await files.write("/sandbox/tmp/late", "x".repeat(1000));
+        const stream = await files.readStream("/sandbox/tmp/late");
+        for (let i = 0; i < 10; i++) {
+          collectGarbage();
+          await new Promise((resolve) => setTimeout(resolve, 10));
+        }
+        assert.equal((await textOf(stream)).length, 1000);
       });
     });
 

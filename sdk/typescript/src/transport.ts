@@ -4,7 +4,7 @@
 // give up on a command that is silent for five minutes, as Node's fetch does. Elsewhere, and when the
 // caller hands one in, they go by fetch.
 
-import { piecesOf, toBytes, type Bytes } from "./bytes.js";
+import { toBytes, type Bytes } from "./bytes.js";
 import { ConnectionError } from "./errors.js";
 
 export interface WireRequest {
@@ -38,17 +38,20 @@ export function connectionError(error: unknown, signal: AbortSignal | undefined,
   return new ConnectionError(`${what}: ${(reason as Error).message}`, { code: "connection", cause: error });
 }
 
-/** The same stream, its failures told as ours. */
+/**
+ * The same stream, its failures told as ours. It is locked from the beginning: fetch cancels a body that nobody reads
+ * when its Response is collected, and one that is cancelled looks like one that has ended.
+ */
 export function guarded(
   body: ReadableStream<Uint8Array>,
   signal: AbortSignal | undefined,
 ): ReadableStream<Uint8Array> {
-  const pieces = piecesOf(body);
+  const reader = body.getReader();
   return new ReadableStream<Uint8Array>(
     {
       async pull(controller) {
         try {
-          const piece = await pieces.next();
+          const piece = await reader.read();
           if (piece.done) controller.close();
           else controller.enqueue(piece.value);
         } catch (error) {
@@ -56,7 +59,7 @@ export function guarded(
         }
       },
       async cancel() {
-        await pieces.return(undefined);
+        await reader.cancel().catch(() => undefined);
       },
     },
     { highWaterMark: 0 },
