@@ -281,7 +281,8 @@ static bool hears_tickets(const struct conn *conn)
 static bool reads_server(const struct conn *conn)
 {
     return conn->phase == PHASE_EXCHANGE || conn->phase == PHASE_TUNNEL ||
-           conn->phase == PHASE_SHAKE_SERVER || conn->phase == PHASE_H2 || hears_tickets(conn);
+           conn->phase == PHASE_SHAKE_SERVER || conn->phase == PHASE_H2 ||
+           conn->phase == PHASE_MESSAGES || hears_tickets(conn);
 }
 
 /* One that is not watched any more is read whenever there is room. */
