@@ -81,6 +81,7 @@ static bool read_tls(struct side *side)
         size_t room = bytes_room(&side->in);
         struct str raw = bytes_str(&side->raw);
         size_t fed = raw.n ? tls_side_feed(side->tls, raw.p, raw.n) : 0;
+        bool had_ended = side->ended;
         int got = 0;
 
         bytes_take(&side->raw, fed);
@@ -94,7 +95,8 @@ static bool read_tls(struct side *side)
             side->ended = true;
         else if (got < 0)
             side->ended = side->broken = true;
-        moved = moved || fed || got != 0;
+        /* An end that is told again is nothing new. */
+        moved = moved || fed || got > 0 || side->ended != had_ended;
         if (fed == 0 && got <= 0)
             return moved;
     }
