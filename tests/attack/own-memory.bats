@@ -69,7 +69,13 @@ egress_peak() {
     done | sort -n | tail -n 1
 }
 
-teardown() { world_end; }
+teardown() {
+    local each
+    for each in ${back-} ${front-}; do
+        "$BRIG" sandbox destroy "$each" >/dev/null 2>&1 || true
+    done
+    world_end
+}
 
 @test "traffic passes through: a hundred times as much takes no more memory" {
     need curl perl jq
