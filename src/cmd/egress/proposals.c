@@ -45,6 +45,19 @@ static void waiting_free(struct waiting *waiting)
     free(waiting);
 }
 
+void proposals_done(struct proposals *proposals)
+{
+    while (proposals->first) {
+        struct waiting *gone = proposals->first;
+
+        proposals->first = gone->next;
+        waiting_free(gone);
+    }
+    proposals->n = 0;
+    if (proposals->fd >= 0)
+        (void)close(TAKE_FD(proposals->fd));
+}
+
 /* Those nobody waits for any more make room; what waits stays. */
 static void expire(struct proposals *proposals)
 {

@@ -47,6 +47,8 @@ const char *proposal_status_name(enum proposal_status status);
 
 /* Reads and rewrites the file in that folder, and keeps it open. */
 int proposals_open(struct proposals *proposals, int dir_fd, struct err *err) MUST_CHECK;
+/* Closes the file and forgets what waits; also after an open that failed. */
+void proposals_done(struct proposals *proposals);
 
 struct proposal_new {
     const char *sandbox;

@@ -35,6 +35,7 @@ static void folder_done(struct folder *folder)
     CHECK_INT(close(folder->fd), 0);
 }
 #define AUTO_FOLDER __attribute__((cleanup(folder_done)))
+#define AUTO_PROPOSALS __attribute__((cleanup(proposals_done)))
 
 static int add(struct proposals *proposals, const char *sandbox, const char *host, const char **id,
                struct err *err)
@@ -69,7 +70,7 @@ static const char *added(struct proposals *proposals, const char *sandbox, const
 TEST(what_waits_is_there_after_a_new_start)
 {
     AUTO_FOLDER struct folder folder = folder_new();
-    struct proposals proposals, again;
+    AUTO_PROPOSALS struct proposals proposals = {.fd = -1}, again = {.fd = -1};
     struct waiting *waiting;
     struct err err = {0};
     char first[PROPOSAL_ID_BYTES], second[PROPOSAL_ID_BYTES];
@@ -103,7 +104,7 @@ TEST(a_torn_line_and_what_is_none_are_passed_over)
 {
     AUTO_FOLDER struct folder folder = folder_new();
     AUTO_FD int fd = -1;
-    struct proposals proposals, again;
+    AUTO_PROPOSALS struct proposals proposals = {.fd = -1}, again = {.fd = -1};
     struct err err = {0};
     static const char rest[] = "{\"kind\":\"proposal\"}\nnone\n{\"kind\":\"proposal\",\"id\":\"pr";
 
@@ -118,7 +119,7 @@ TEST(a_torn_line_and_what_is_none_are_passed_over)
 TEST(a_flood_of_one_sandbox_costs_no_other)
 {
     AUTO_FOLDER struct folder folder = folder_new();
-    struct proposals proposals;
+    AUTO_PROPOSALS struct proposals proposals = {.fd = -1};
     const char *id = NULL;
     struct err err = {0};
     unsigned n = 0;
@@ -138,7 +139,7 @@ TEST(a_flood_of_one_sandbox_costs_no_other)
 TEST(after_a_day_it_is_gone)
 {
     AUTO_FOLDER struct folder folder = folder_new();
-    struct proposals proposals;
+    AUTO_PROPOSALS struct proposals proposals = {.fd = -1};
     struct waiting *waiting;
     struct err err = {0};
 
