@@ -207,6 +207,9 @@ static uint16_t take(int pair_fd, bool deaf, const int *fds, int which)
     if (!deaf)
         (void)hear_all(pair_fd);
     port = answer(fd, redirected, fds[HANDOVER_DIAG]);
+    /* Whoever asked goes on when its connection ends: by then there must be nobody any more. */
+    for (int i = 0; port == STAND_IN_QUIT_PORT && i < HANDOVER_FD_COUNT; i++)
+        (void)close(fds[i]);
     (void)close(fd);
     return port;
 }
