@@ -161,3 +161,14 @@ hold() {
     serve_end
     wait "${holders[@]}" || true
 }
+
+@test "told to stop again and again it ends in order, also in its last moments" {
+    local told
+    for _ in 1 2 3 4 5; do
+        serve
+        (while kill -TERM "$DAEMON" 2>/dev/null; do :; done) 3>&- &
+        told=$!
+        serve_end
+        wait "$told" || true
+    done
+}

@@ -74,6 +74,7 @@ struct daemon {
     struct record_signing signing;
     unsigned grace_ms;
     bool is_stopping;
+    bool has_ended; /* the loop: what is left is taking apart */
     int lock_fd;
 };
 
@@ -365,10 +366,25 @@ static void on_signal(uv_signal_t *signal, int number)
     struct daemon *daemon = signal->data;
 
     (void)number;
+    if (daemon->has_ended)
+        return; /* it is being taken apart */
     notify("STOPPING=1");
     /* Told a second time, it waits for nobody. */
     api_stop(daemon->api, daemon->is_stopping ? 0 : daemon->grace_ms, on_stopped, daemon);
     daemon->is_stopping = true;
+}
+
+/* From here on nobody has to be told: what came just now finds nothing to stop, and what comes when
+ * nobody watches any more waits until we are gone. */
+static void heed_no_signals(struct daemon *daemon)
+{
+    sigset_t stops;
+
+    daemon->has_ended = true;
+    (void)sigemptyset(&stops);
+    (void)sigaddset(&stops, SIGTERM);
+    (void)sigaddset(&stops, SIGINT);
+    (void)sigprocmask(SIG_BLOCK, &stops, NULL);
 }
 
 static void watch_signals(struct daemon *daemon)
@@ -512,6 +528,7 @@ int main(int argc, char **argv)
     (void)uv_loop_init(&daemon.loop);
     if (serve(&daemon, &options, &err) < 0)
         status = fail(&err);
+    heed_no_signals(&daemon);
     if (daemon.api && api_left_behind(daemon.api) > 0)
         leave_behind(api_left_behind(daemon.api));
     api_free(daemon.api);
