@@ -69,5 +69,6 @@ struct facts {
     bool landlock_refuses; /* what it forbids was tried and refused */
     bool seccomp_refuses;
     bool sockets_refused; /* making one was tried and refused by the filter meant for that */
+    bool exec_refused;    /* the same for running a second program */
     unsigned landlock_abi;
 };

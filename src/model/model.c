@@ -119,6 +119,7 @@ const char *action_name(enum action_kind kind)
         [ACTION_APPROVE] = "approve",
         [ACTION_REJECT] = "reject",
         [ACTION_ENROLL] = "enroll",
+        [ACTION_DISMISS] = "dismiss",
         [ACTION_POLICY] = "policy",
         [ACTION_FREEZE] = "freeze",
         [ACTION_UNFREEZE] = "unfreeze",
@@ -132,6 +133,14 @@ const char *action_name(enum action_kind kind)
         [ACTION_VAULT_REMOVE] = "vault-remove",
         [ACTION_VAULT_REKEY] = "vault-rekey",
         [ACTION_SECRET_USE] = "secret-use",
+        [ACTION_BUDGET] = "budget",
+        [ACTION_ELEVATE] = "elevate",
+        [ACTION_ADVISE] = "advise",
+        [ACTION_ADVISE_ACT] = "advise-act",
+        [ACTION_GATE_SIGN] = "gate-sign",
+        [ACTION_GATE_RELEASE] = "gate-release",
+        [ACTION_GATE_REVOKE] = "gate-revoke",
+        [ACTION_APPROVALS_RENEW] = "approvals-renew",
     };
 
     return names[kind];
@@ -141,7 +150,7 @@ bool action_thaws(enum action_kind kind)
 {
     return kind == ACTION_PAUSE || kind == ACTION_DESTROY || kind == ACTION_TOKEN_REVOKE ||
            kind == ACTION_REJECT || kind == ACTION_FREEZE || kind == ACTION_UNFREEZE ||
-           kind == ACTION_VAULT_UNBIND || kind == ACTION_VAULT_REMOVE;
+           kind == ACTION_VAULT_UNBIND || kind == ACTION_VAULT_REMOVE || kind == ACTION_GATE_REVOKE;
 }
 
 bool action_keeps(enum action_kind kind)
@@ -176,9 +185,35 @@ const char *stage_name(enum stage stage)
     return names[stage];
 }
 
+int cost_as_said(void *context, const struct run *run, uint64_t *out, struct err *err)
+{
+    (void)run;
+    (void)err;
+    *out = *(const uint64_t *)context;
+    return 0;
+}
+
 void run_enter(struct run *run, enum stage stage)
 {
     run->entered_us[stage] = clock_us();
+}
+
+uint64_t run_limit_most(const struct run *run, enum limit_kind kind)
+{
+    uint64_t policy = run->demand.limits.of[kind].value, layers = run->demand.most[kind];
+
+    return policy && (!layers || policy < layers) ? policy : layers;
+}
+
+struct limit run_limit_elevated(const struct run *run, enum limit_kind kind)
+{
+    uint64_t most = run_limit_most(run, kind);
+
+    if (run->action.limits.of[kind].value)
+        return run->action.limits.of[kind];
+    if (most && most < limit_default(kind))
+        return (struct limit){.value = most, .origin = ORIGIN_POLICY};
+    return (struct limit){.value = limit_default(kind), .origin = ORIGIN_DEFAULT};
 }
 
 void run_done(struct run *run)

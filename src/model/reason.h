@@ -10,12 +10,23 @@
     X(POLICY_DENY, "POLICY_DENY", "a rule of the policy denies it")                                \
     X(POLICY_DEFAULT_DENY, "POLICY_DEFAULT_DENY", "no rule of the policy allows it")               \
     X(POLICY_ASK, "POLICY_ASK", "a person must confirm it")                                        \
+    X(ELEVATED_ASK, "ELEVATED_ASK", "it would run without walls, and a person must confirm that")  \
+    X(ELEVATED_FORBIDDEN, "ELEVATED_FORBIDDEN", "it may not run without walls")                    \
     X(APPROVAL_CONFIRMED, "APPROVAL_CONFIRMED", "a person confirmed exactly this")                 \
     X(APPROVAL_REJECTED, "APPROVAL_REJECTED", "a person rejected it")                              \
     X(APPROVAL_FAILED, "APPROVAL_FAILED", "a person's word could not be asked for or given")       \
+    X(APPROVAL_TARGET_CHANGED, "APPROVAL_TARGET_CHANGED",                                          \
+      "what was confirmed is not what is there now")                                               \
     X(POLICY_INVALID, "POLICY_INVALID", "the policy could not be loaded")                          \
     X(POLICY_NOT_ENFORCEABLE, "POLICY_NOT_ENFORCEABLE",                                            \
       "the policy asks for a control that cannot be enforced here")                                \
+    X(POLICY_UNSIGNED, "POLICY_UNSIGNED", "only signed policies count here, and this is none")     \
+    X(BUNDLE_UNTRUSTED, "BUNDLE_UNTRUSTED", "nobody here trusts whoever signed the policy")        \
+    X(BUNDLE_EXPIRED, "BUNDLE_EXPIRED", "the signed policy is over")                               \
+    X(BUNDLE_ROLLBACK, "BUNDLE_ROLLBACK", "a later version of the signed policy was applied")      \
+    X(PDP_DENY, "PDP_DENY", "the outside decider says no")                                         \
+    X(PDP_ASK, "PDP_ASK", "the outside decider wants a person to confirm it")                      \
+    X(PDP_ERROR, "PDP_ERROR", "the outside decider gave no good answer")                           \
     X(DECISION_ERROR, "DECISION_ERROR", "no verdict could be reached")                             \
     X(SYSTEM_FROZEN, "SYSTEM_FROZEN", "new effects are frozen")                                    \
     X(REQUEST_INVALID, "REQUEST_INVALID", "the request is not well-formed")                        \
@@ -42,6 +53,9 @@
     X(LIMIT_PIDS, "LIMIT_PIDS", "the process limit was reached")                                   \
     X(LIMIT_DISK, "LIMIT_DISK", "the disk limit ended it")                                         \
     X(LIMIT_INODES, "LIMIT_INODES", "the file count limit ended it")                               \
+    X(BUDGET_EXCEEDED, "BUDGET_EXCEEDED", "what may be used together is used up")                  \
+    X(BUDGET_ERROR, "BUDGET_ERROR", "what is left of a budget could not be told")                  \
+    X(BUDGET_FAILED, "BUDGET_FAILED", "a budget could not be changed")                             \
     X(CANCELLED, "CANCELLED", "the caller cancelled it")                                           \
     X(SANDBOX_CREATE, "SANDBOX_CREATE",                                                            \
       "making a sandbox runs nothing; each of its commands is decided by itself")                  \
@@ -60,6 +74,11 @@
     X(FREEZE_FAILED, "FREEZE_FAILED", "it could not be frozen or unfrozen")                        \
     X(VAULT_FAILED, "VAULT_FAILED", "the vault could not be changed")                              \
     X(SECRET_BOUND, "SECRET_BOUND", "a binding of the secret names this request")                  \
+    X(ADVISORY_FAILED, "ADVISORY_FAILED",                                                          \
+      "an advisory session, an action of one or the gate could not be changed")                    \
+    X(ADVISORY_ONLY, "ADVISORY_ONLY", "under this policy agents may only advise")                  \
+    X(RELEASE_REQUIRED, "RELEASE_REQUIRED",                                                        \
+      "the policy wants an agent that two custodians released, and this one is not")               \
     X(FILE_FAILED, "FILE_FAILED", "a file could not be read or changed")                           \
     X(PORT_FAILED, "PORT_FAILED", "a port could not be opened")                                    \
     X(NOT_APPROVED, "NOT_APPROVED",                                                                \

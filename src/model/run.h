@@ -16,6 +16,8 @@
 #include "model/offer.h"
 #include "model/reason.h"
 
+struct json;
+
 #define MODEL_HASH_BYTES 72       /* "sha256:", 64 hex digits, NUL */
 #define MODEL_SIGNATURE_BYTES 129 /* 128 hex digits, NUL */
 
@@ -33,6 +35,10 @@ struct mount_ask {
 };
 
 #define WORKSPACE_TARGET "/workspace"
+#define ADVISORY_AGENT_TARGET "/sandbox/agent"
+#define ADVISORY_INPUT_TARGET "/sandbox/input"
+#define ADVISORY_OUTPUT_TARGET "/sandbox/output"
+#define ADVISORY_SCRATCH_TARGET "/sandbox/tmp"
 #define MIRROR_LAYER "workspace" /* name of the layer a mirrored one is in */
 
 /* The folder a run works on, shown at WORKSPACE_TARGET. */
@@ -79,10 +85,12 @@ enum action_kind {
     ACTION_TOKEN_REVOKE,
     ACTION_APPROVE, /* a person's word; no sandbox is part of it */
     ACTION_REJECT,
-    ACTION_ENROLL, /* and who that person is */
-    ACTION_POLICY, /* which rules stand; no sandbox is part of it */
-    ACTION_FREEZE, /* whose new effects are refused; no sandbox is part of it */
+    ACTION_ENROLL,  /* and who that person is */
+    ACTION_DISMISS, /* and is no longer */
+    ACTION_POLICY,  /* which rules stand; no sandbox is part of it */
+    ACTION_FREEZE,  /* whose new effects are refused; no sandbox is part of it */
     ACTION_UNFREEZE,
+    ACTION_BUDGET,    /* what may be used together; no sandbox is part of it */
     ACTION_PROPOSE,   /* a command somebody asks about, before it is run; nothing happens */
     ACTION_TOOL,      /* a call of a tool that is not ours, likewise */
     ACTION_PREPARE,   /* a sandbox built ahead, for whoever asks for exactly it */
@@ -92,7 +100,14 @@ enum action_kind {
     ACTION_VAULT_UNBIND,
     ACTION_VAULT_REMOVE,
     ACTION_VAULT_REKEY,
+    ACTION_ELEVATE,    /* one command on the machine itself, without walls */
     ACTION_SECRET_USE, /* a secret went into a request of a sandbox's */
+    ACTION_ADVISE,     /* an advisory session: its intent is its beginning, its outcome its end */
+    ACTION_ADVISE_ACT, /* what a person confirmed in one, or did not */
+    ACTION_GATE_SIGN,  /* a custodian's word on an agent's report */
+    ACTION_GATE_RELEASE,
+    ACTION_GATE_REVOKE,
+    ACTION_APPROVALS_RENEW, /* what waits and who is a custodian was lost, and begins anew */
 };
 
 const char *action_name(enum action_kind kind);
@@ -127,11 +142,13 @@ struct action {
     const char *other;         /* FILES: the other path of a move or copy, or NULL */
     uint16_t port;             /* PORT: inside */
     const char *principal;
+    const char *made_by; /* who made the token it came with; NULL, "": none, or nobody knows */
     const char *tenant;
     const char *provider;
-    const char *image; /* "host"; IMAGE_…: the one it is about, or "" when it is not known yet */
-    struct words argv; /* exactly what runs; TOOL: the words rules see */
-    const char *tool;  /* TOOL: its name */
+    const char *image;  /* "host"; IMAGE_…: the one it is about, or "" when it is not known yet */
+    struct words argv;  /* exactly what runs; TOOL: the words rules see */
+    const char *tool;   /* TOOL: its name */
+    const char *effect; /* TOOL: what its caller says it has; NULL: nothing */
     char args_hash[MODEL_HASH_BYTES]; /* TOOL: over its arguments, canonical */
     struct words env;                 /* "K=V", sorted, only what was asked for */
     const char *user;                 /* "USER[:GROUP]", names or numbers; NULL: not said */
@@ -144,6 +161,7 @@ struct action {
     const struct words *held;     /* the protected places it was made with; NULL: find them */
     enum network_ask network;
     bool sockets_none; /* asked for; a profile can ask, too */
+    bool advisory;     /* RUN: an agent that may only advise; see plan.exec_once */
     enum stdin_kind stdin_kind;
     bool tty;
     uint16_t tty_rows, tty_columns; /* at first; 0: not said. Not part of what is asked for */
@@ -159,12 +177,27 @@ enum verdict_kind {
     VERDICT_ALLOW,
 };
 
+/* Whose word something needs and how long that may take. */
+#define APPROVAL_QUORUM_MAX 5
+struct approval_terms {
+    const char *group; /* of the policy's approvals */
+    struct words by;   /* patterns of principals; none: whoever may confirm at all */
+    unsigned quorum;   /* so many different ones; 0: one */
+    uint64_t wait_s;   /* how long they have; 0: the default */
+    uint64_t use_s;    /* and then who asked; 0: the default */
+    bool reason_required;
+    bool allow_unbound; /* also what it works on that is too large to be bound by content */
+    const struct approval_terms *also; /* who must name a person as well; NULL: nobody */
+};
+
 struct verdict {
     enum verdict_kind kind;
     enum reason reason;
-    const char *rule; /* its name, or NULL */
-    unsigned line;    /* of the rule in the policy, or 0 */
-    const char *text; /* a sentence with the particulars, or NULL */
+    const char *rule;  /* its name, or NULL */
+    unsigned line;     /* of the rule in the policy, or 0 */
+    const char *text;  /* a sentence with the particulars, or NULL */
+    const char *layer; /* "ceiling", "policy", "overlay 1"; NULL: there is but one */
+    const struct approval_terms *terms; /* ASK; NULL: one word of whoever may confirm */
 };
 
 const char *verdict_name(enum verdict_kind kind); /* "ALLOW", "DENY", "ASK" */
@@ -271,6 +304,7 @@ struct plan {
     bool demand_observed; /* what a provider merely claims is not enough */
     bool allow_protected; /* by the action or by the profile */
     bool sockets_none;    /* the command can make no socket */
+    bool exec_once;       /* no process of it runs another program, whatever it is */
     struct guard
         *guard;  /* protected files as they were, for looking again; NULL: none to look at */
     int hold_fd; /* keeps the image in its store while the sandbox exists; -1: none */
@@ -373,7 +407,8 @@ struct egress_counts {
     uint64_t refused;
     uint64_t bytes_out;
     uint64_t bytes_in;
-    bool lost; /* whoever counted is gone: there may have been more */
+    bool lost;  /* whoever counted is gone: there may have been more */
+    bool spent; /* what a budget left for it was used up, and something kept back */
 };
 
 struct outcome {
@@ -385,6 +420,8 @@ struct outcome {
     int signal;
     bool timed_out;
     bool oom_killed;
+    uint64_t execs_refused; /* of a plan with exec_once: how often it tried to run a program */
+    bool execs_counted;     /* to the last: whoever counts them has told of the end */
     struct stream_result out;
     struct stream_result err;
     char output_hash[MODEL_HASH_BYTES]; /* over out.hash "|" err.hash */
@@ -392,6 +429,7 @@ struct outcome {
     uint64_t stdin_bytes;
     uint64_t duration_us;
     uint64_t cpu_us;
+    bool cpu_is_whole; /* a cgroup of its own counted it: nothing is missing */
     uint64_t peak_memory_bytes;
     uint64_t read_bytes; /* from and to disks, by the command and what it waited for */
     uint64_t written_bytes;
@@ -424,13 +462,17 @@ struct outcome {
         const char *digest;
         const char *requester;
         const char *comment;
-        const char *signature; /* of the custodian, hex, or NULL */
-        const char *custodian; /* that was enrolled, or NULL */
+        const char *signature;  /* of the custodian, hex, or NULL */
+        unsigned confirmations; /* so far, */
+        unsigned quorum;        /* of so many; 0: one was enough */
+        const char *custodian;  /* that was enrolled, or NULL */
         const char *key_id;
     } approval;
     struct {
-        const char *hash;         /* of the policy that holds from now on, or NULL */
-        bool is_standing;         /* else it is the built-in one, or a sandbox's */
+        const char *hash;   /* of the policy that holds from now on, or NULL */
+        const char *layer;  /* "ceiling", "publisher", "notify" when it is that; NULL: a policy */
+        const char *key_id; /* of a publisher; or NULL */
+        bool is_standing;   /* else it is the built-in one, or a sandbox's */
         const char *network_hash; /* of a sandbox: of the rules egress has from now on; or NULL */
         uint64_t added, removed, changed; /* entries of network_policies, network_peers */
     } policy;
@@ -439,6 +481,13 @@ struct outcome {
         const char *principal; /* "": everybody of it */
         const char *why;       /* for people, or "" */
     } freeze;
+    struct {
+        const char *verb; /* "set", "remove", "reset", "price"; NULL: nothing was changed */
+        const struct budget_limit *limit; /* that was set or removed; or NULL */
+        const char *scope;                /* whose counts were reset; NULL: everybody's */
+        const char *name;
+        uint64_t prices[3]; /* of a run, a vCPU second, a GiB second */
+    } budget;
     struct {
         const char *name;    /* of the secret that was changed or used, or NULL */
         const char *master;  /* where the vault's key is from now on, or NULL */
@@ -453,6 +502,7 @@ struct outcome {
         const char *slot;
         const char *pack;
     } vault;
+    const struct json *advisory; /* ADVISE…, GATE…: what the receipt says of it, or NULL */
 };
 
 /* ---- receipts of the run: filled by record ---- */
@@ -492,6 +542,15 @@ struct run_watch {
     void *context;
 };
 
+/* Whoever knows what a run costs at most, in millionths of a currency: asked by decide, and only if
+ * a rule is about that. -1: it is not known, and err says why. */
+struct cost_source {
+    int (*most)(void *context, const struct run *run, uint64_t *out, struct err *err); /* or NULL */
+    void *context;
+};
+/* One that is only said: the context is a uint64_t. */
+int cost_as_said(void *context, const struct run *run, uint64_t *out, struct err *err);
+
 struct run {
     struct arena mem;
     char id[ID_BYTES];
@@ -501,12 +560,27 @@ struct run {
     char sandbox_id[ID_BYTES];
     struct action action;
     char policy_hash[MODEL_HASH_BYTES];
+    int64_t decided_at; /* seconds since 1970 that rules about time see; 0: when they are asked */
+    struct cost_source cost_source; /* while it is decided */
     struct verdict verdict;
+    struct {
+        const char *id; /* what kind of effect it has, as far as its words tell; NULL: not asked */
+        unsigned risk;  /* E0 to E4 */
+    } effect;           /* filled by decide, next to the verdict */
     struct {
         const char *id; /* of what a person is asked, or was; NULL: nobody needs to be */
         const char *digest;
         const char *by; /* whose word it has, or NULL */
+        bool is_hidden; /* people see it once the receipt is there */
     } approval;
+    struct {
+        bool is_held;          /* something is reserved for it */
+        uint64_t wall_ms;      /* all the time that is left for it; 0: its own limit is less */
+        uint64_t egress_bytes; /* all that may pass, both ways; 0: no such bound */
+        const char *by;        /* whose budget cuts the time, a sentence; or NULL */
+        const char *egress_by; /* whose bounds the bytes; or NULL */
+    } budget;
+    bool is_consulted;    /* deciders outside were asked, about the question it is the plan of */
     struct demand demand; /* filled by decide, next to the verdict */
     struct offer offer;   /* what the chosen provider can do here: filled by execute */
     struct plan plan;
@@ -521,6 +595,11 @@ struct run {
     uint64_t entered_us[STAGES];
     struct run_watch watch;
 };
+
+/* What its policy and the layers around that allow at most of it; 0: they do not say. */
+uint64_t run_limit_most(const struct run *run, enum limit_kind kind);
+/* Without walls: what was asked for, else the default or what is allowed, whichever is less. */
+struct limit run_limit_elevated(const struct run *run, enum limit_kind kind);
 
 void run_init(struct run *run);
 void run_done(struct run *run);

@@ -17,6 +17,7 @@
 
 #define APPLICATION_ID 0x42726961 /* "Bria" */
 #define SECRET_BYTES 32
+#define MAKERS_BYTES_MAX (64 * KIB)
 #define PREFIX "brig_"
 
 static const char *const migrations[] = {
@@ -33,6 +34,8 @@ static const char *const migrations[] = {
     " used_at INTEGER NOT NULL,"
     " revoked_at INTEGER NOT NULL"
     ") STRICT",
+
+    "ALTER TABLE tokens ADD COLUMN made_by TEXT NOT NULL DEFAULT ''",
 };
 
 static const struct store_schema schema = {
@@ -146,7 +149,7 @@ void access_free(struct access *access)
 
 #define COLUMNS                                                                                    \
     "id, hash, tenant, principal, scopes, per_second, at_once, created_at, expires_at, used_at, "  \
-    "revoked_at"
+    "revoked_at, made_by"
 
 static bool copy_text(struct str from, char *to, size_t size)
 {
@@ -166,7 +169,8 @@ static int read_entry(const struct statement *st, struct entry *out, struct err 
     if (hash.n != sizeof out->hash.b ||
         !copy_text(statement_bytes(st, 0), token->id, sizeof token->id) ||
         !copy_text(statement_bytes(st, 2), token->tenant, sizeof token->tenant) ||
-        !copy_text(statement_bytes(st, 3), token->principal, sizeof token->principal))
+        !copy_text(statement_bytes(st, 3), token->principal, sizeof token->principal) ||
+        !copy_text(statement_bytes(st, 11), token->made_by, sizeof token->made_by))
         return err_set(err, ERR_INTEGRITY, "the list of tokens holds something else");
     memcpy(out->hash.b, hash.p, hash.n);
     token->scopes = (unsigned)statement_int(st, 4);
@@ -270,15 +274,15 @@ static bool holds_now(const struct token *token, int64_t now)
     return !token->revoked_at && (!token->expires_at || now < token->expires_at);
 }
 
-bool access_holds(struct access *access, const char *id)
+const struct token *access_held(struct access *access, const char *id)
 {
     const struct entry *entry;
     struct err ignored; /* a list that cannot be read lets nobody in */
 
     if (refresh(access, &ignored) < 0)
-        return false;
+        return NULL;
     entry = find(access, str_of(id));
-    return entry && holds_now(&entry->token, (int64_t)time(NULL));
+    return entry && holds_now(&entry->token, (int64_t)time(NULL)) ? &entry->token : NULL;
 }
 
 const struct token *access_check(struct access *access, struct str text)
@@ -327,6 +331,30 @@ int access_each(struct access *access, const char *tenant,
     return got;
 }
 
+int access_makers(struct access *access, struct arena *mem, const char *principal, const char **out,
+                  struct err *err)
+{
+    AUTO_STATEMENT struct statement st = {0};
+    AUTO_BUF struct buf names = BUF(MAKERS_BYTES_MAX);
+    int got;
+
+    if (statement_prepare(access->store,
+                          "WITH RECURSIVE makers (name) AS ("
+                          " SELECT made_by FROM tokens WHERE principal = ?1 AND made_by <> ''"
+                          " UNION SELECT t.made_by FROM tokens AS t JOIN makers"
+                          "  ON t.principal = makers.name WHERE t.made_by <> '')"
+                          " SELECT name FROM makers",
+                          &st, err) < 0)
+        return -1;
+    statement_bind_text(&st, 1, str_of(principal));
+    while ((got = statement_step(&st, err)) == 1)
+        if ((names.n && buf_add_byte(&names, ' ', err) < 0) ||
+            buf_add_str(&names, statement_bytes(&st, 0), err) < 0)
+            return err_in(err, "who has made the tokens of %.64s", principal);
+    *out = arena_text(mem, buf_str(&names));
+    return got;
+}
+
 /* ---- writing ---- */
 
 static int check_ask(const struct token *ask, struct err *err)
@@ -340,6 +368,12 @@ static int check_ask(const struct token *ask, struct err *err)
     for (const char *p = ask->principal; *p; p++)
         if (*p <= ' ' || *p > '~' || *p == '"' || *p == '\\')
             return err_set(err, ERR_INVALID, "a principal is written in letters, digits and signs");
+    if (strncmp(ask->principal, "custodian:", 10) == 0)
+        return err_set(err, ERR_INVALID,
+                       "custodians prove who they are by signing, not with a token");
+    if (strncmp(ask->principal, "uid:", 4) == 0)
+        return err_set(err, ERR_INVALID,
+                       "users of this machine prove who they are by its socket, not with a token");
     return 0;
 }
 
@@ -390,7 +424,7 @@ static int insert(struct access *access, const struct token *token, const struct
     if (transaction_begin(access->store, &t, err) < 0 || check_room(access, err) < 0 ||
         statement_prepare(access->store,
                           "INSERT INTO tokens (" COLUMNS
-                          ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, 0, 0)",
+                          ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, 0, 0, ?10)",
                           &st, err) < 0)
         return -1;
     statement_bind_text(&st, 1, str_of(token->id));
@@ -402,6 +436,7 @@ static int insert(struct access *access, const struct token *token, const struct
     statement_bind_int(&st, 7, token->at_once);
     statement_bind_int(&st, 8, token->created_at);
     statement_bind_int(&st, 9, token->expires_at);
+    statement_bind_text(&st, 10, str_of(token->made_by));
     if (statement_step(&st, err) < 0)
         return -1;
     return transaction_commit(&t, err);

@@ -60,12 +60,13 @@ struct token {
     char tenant[TENANT_BYTES];
     char principal[PRINCIPAL_BYTES]; /* who acts with it, as receipts name them */
     unsigned scopes;
-    unsigned per_second; /* requests; 0: the daemon's default */
-    unsigned at_once;    /* requests under way; 0: the daemon's default */
-    int64_t created_at;  /* seconds since 1970 */
-    int64_t expires_at;  /* 0: never */
-    int64_t used_at;     /* 0: never; told with some delay */
-    int64_t revoked_at;  /* 0: it holds */
+    unsigned per_second;           /* requests; 0: the daemon's default */
+    unsigned at_once;              /* requests under way; 0: the daemon's default */
+    int64_t created_at;            /* seconds since 1970 */
+    int64_t expires_at;            /* 0: never */
+    int64_t used_at;               /* 0: never; told with some delay */
+    int64_t revoked_at;            /* 0: it holds */
+    char made_by[PRINCIPAL_BYTES]; /* who acts through it, too; "": nobody knows */
 };
 
 struct access;
@@ -74,7 +75,8 @@ void access_free(struct access *access);
 AUTO_TYPE(access)
 
 /* Of *ask counts what a token is for: tenant, principal ("": named after the token), scopes,
- * limits, expires_at. *out is the token as it stands, text the only copy of its words. */
+ * limits, expires_at, and who makes it. *out is the token as it stands, text the only copy of its
+ * words. */
 int access_issue(struct access *access, const struct token *ask, struct token *out,
                  char text[TOKEN_TEXT_BYTES], struct err *err) MUST_CHECK;
 /* Ends one for good. ERR_NOT_FOUND: there is none of this id; in a tenant: none of that tenant. */
@@ -87,7 +89,11 @@ const struct token *access_check(struct access *access, struct str text);
 int access_each(struct access *access, const char *tenant,
                 int (*on_token)(void *context, const struct token *token, struct err *err),
                 void *context, struct err *err) MUST_CHECK;
-/* Whether the token of this id may still come in. */
-bool access_holds(struct access *access, const char *id);
+/* Whoever has made a token of this principal, in any tenant and whether or not it still holds, and
+ * whoever has made one of theirs, and so on: each once, in no order, with a space between. */
+int access_makers(struct access *access, struct arena *mem, const char *principal, const char **out,
+                  struct err *err) MUST_CHECK;
+/* The token of this id, if it may still come in; else NULL. Valid until the next call. */
+const struct token *access_held(struct access *access, const char *id);
 /* Writes down which were used since the last time. */
 int access_settle(struct access *access, struct err *err) MUST_CHECK;

@@ -15,6 +15,7 @@
 #include "lib/json/json.h"
 
 #define LIST_BYTES_MAX (1 * MIB)
+#define MAKERS_MEMORY_MAX (256 * KIB)
 
 struct list {
     struct frozen *of;
@@ -42,9 +43,12 @@ static bool copy_member(const struct json *object, const char *key, char *out, s
     return true;
 }
 
+/* Lists of before have no by_tenant. */
 static bool read_entry(const struct json *object, struct frozen *out)
 {
-    return copy_member(object, "tenant", out->tenant, sizeof out->tenant) &&
+    return (!json_get(object, "by_tenant") ||
+            copy_member(object, "by_tenant", out->by_tenant, sizeof out->by_tenant)) &&
+           copy_member(object, "tenant", out->tenant, sizeof out->tenant) &&
            copy_member(object, "principal", out->principal, sizeof out->principal) &&
            copy_member(object, "by", out->by, sizeof out->by) &&
            copy_member(object, "reason", out->reason, sizeof out->reason) &&
@@ -94,7 +98,8 @@ static int list_read(const char *path, struct list *out, struct err *err)
     if (list_parse(buf_str(&text), out, err) == 0)
         return 0;
     list_done(out);
-    return -1;
+    err->code = ERR_INTEGRITY;
+    return err_in(err, "%s freezes everybody until it is mended or removed", path);
 }
 
 static int list_write(const char *path, const struct list *list, struct err *err)
@@ -110,6 +115,7 @@ static int list_write(const char *path, const struct list *list, struct err *err
         json_put_text(&mem, entry, "principal", list->of[i].principal);
         json_put_int(&mem, entry, "since", list->of[i].since);
         json_put_text(&mem, entry, "by", list->of[i].by);
+        json_put_text(&mem, entry, "by_tenant", list->of[i].by_tenant);
         json_put_text(&mem, entry, "reason", list->of[i].reason);
         json_push(entries, entry);
     }
@@ -157,6 +163,21 @@ static struct frozen *list_find(const struct list *list, const char *tenant, con
     return NULL;
 }
 
+static bool is_machines(const struct frozen *entry)
+{
+    return !entry->by_tenant[0] || strcmp(entry->by_tenant, TENANT_DEFAULT) == 0;
+}
+
+/* What whoever has the machine stopped does not start again by a tenant's word. */
+static int check_standing(const struct frozen *there, const struct frozen *entry, struct err *err)
+{
+    if (is_machines(there) && !is_machines(entry))
+        return err_set(err, ERR_FORBIDDEN,
+                       "that was frozen by %.64s, who has this machine; only they can change it",
+                       there->by);
+    return 0;
+}
+
 int freeze_add(const char *state_dir, const struct frozen *entry, struct err *err)
 {
     AUTO_CHANGE struct change change = {.lock_fd = -1};
@@ -166,6 +187,8 @@ int freeze_add(const char *state_dir, const struct frozen *entry, struct err *er
         return -1;
     same = list_find(&change.list, entry->tenant, entry->principal);
     if (same) {
+        if (check_standing(same, entry, err) < 0)
+            return -1;
         *same = *entry;
         return list_write(change.path, &change.list, err);
     }
@@ -177,16 +200,18 @@ int freeze_add(const char *state_dir, const struct frozen *entry, struct err *er
     return list_write(change.path, &change.list, err);
 }
 
-int freeze_remove(const char *state_dir, const char *tenant, const char *principal, struct err *err)
+int freeze_remove(const char *state_dir, const struct frozen *entry, struct err *err)
 {
     AUTO_CHANGE struct change change = {.lock_fd = -1};
     struct frozen *found;
 
     if (change_begin(state_dir, &change, err) < 0)
         return -1;
-    found = list_find(&change.list, tenant, principal);
+    found = list_find(&change.list, entry->tenant, entry->principal);
     if (!found)
         return err_set(err, ERR_NOT_FOUND, "that is not frozen");
+    if (check_standing(found, entry, err) < 0)
+        return -1;
     memmove(found, found + 1,
             (size_t)(change.list.of + change.list.n - (found + 1)) * sizeof *found);
     change.list.n--;
@@ -211,7 +236,9 @@ int freeze_each(const char *state_dir,
 /* ---- looking ---- */
 
 struct freezer {
+    char *state_dir;
     char *path;
+    struct access *access; /* NULL until somebody asks who made a token */
     pthread_mutex_t lock;
     struct stat seen; /* of the file that is in memory; st_ino 0: there was none */
     bool is_readable;
@@ -222,6 +249,7 @@ struct freezer *freezer_new(const char *state_dir)
 {
     struct freezer *freezer = xcalloc(1, sizeof *freezer);
 
+    freezer->state_dir = xstrdup(state_dir);
     freezer->path = list_path(state_dir, "frozen.json");
     freezer->is_readable = true;
     (void)pthread_mutex_init(&freezer->lock, NULL);
@@ -234,6 +262,8 @@ void freezer_free(struct freezer *freezer)
         return;
     (void)pthread_mutex_destroy(&freezer->lock);
     list_done(&freezer->list);
+    access_free(freezer->access);
+    free(freezer->state_dir);
     free(freezer->path);
     free(freezer);
 }
@@ -271,20 +301,77 @@ static bool concerns(const struct frozen *entry, const char *tenant, const char 
            (!entry->principal[0] || strcmp(entry->principal, principal) == 0);
 }
 
-bool freezer_stops(struct freezer *freezer, const char *tenant, const char *principal,
-                   struct frozen *out)
+static const struct frozen *entry_for(const struct list *list, const char *tenant,
+                                      const char *principal)
+{
+    for (size_t i = 0; i < list->n; i++)
+        if (concerns(&list->of[i], tenant, principal))
+            return &list->of[i];
+    return NULL;
+}
+
+static bool names_somebody(const struct list *list)
+{
+    for (size_t i = 0; i < list->n; i++)
+        if (list->of[i].principal[0])
+            return true;
+    return false;
+}
+
+/* The entry of whoever has made one of its tokens, and so on. */
+static int entry_above(struct freezer *freezer, const struct actor *actor,
+                       const struct frozen **out, struct err *err)
+{
+    AUTO_ARENA struct arena mem = ARENA(MAKERS_MEMORY_MAX);
+    char name[PRINCIPAL_BYTES];
+    const char *makers = "";
+    struct str rest;
+
+    *out = NULL;
+    if ((!freezer->access && access_open(freezer->state_dir, &freezer->access, err) < 0) ||
+        access_makers(freezer->access, &mem, actor->made_by, &makers, err) < 0)
+        return -1;
+    rest = str_of(makers);
+    while (rest.n && !*out) {
+        struct str maker = str_cut(&rest, ' ');
+
+        (void)snprintf(name, sizeof name, STR_FMT, STR_ARG(maker));
+        *out = entry_for(&freezer->list, actor->tenant, name);
+    }
+    return 0;
+}
+
+/* Under the lock. */
+static bool is_stopped(struct freezer *freezer, const struct actor *actor, struct frozen *out)
+{
+    const struct frozen *entry;
+    struct err err;
+
+    *out = (struct frozen){.reason = "the list of what is frozen cannot be read"};
+    if (!freezer->is_readable)
+        return true;
+    entry = entry_for(&freezer->list, actor->tenant, actor->principal);
+    if (!entry && actor->made_by && *actor->made_by && names_somebody(&freezer->list)) {
+        entry = entry_for(&freezer->list, actor->tenant, actor->made_by);
+        if (!entry && entry_above(freezer, actor, &entry, &err) < 0) {
+            (void)snprintf(out->reason, sizeof out->reason,
+                           "who has made this token cannot be told, and somebody is frozen: %.160s",
+                           err.text);
+            return true;
+        }
+    }
+    if (entry)
+        *out = *entry;
+    return entry != NULL;
+}
+
+bool freezer_stops(struct freezer *freezer, const struct actor *actor, struct frozen *out)
 {
     bool stops;
 
     (void)pthread_mutex_lock(&freezer->lock);
     look_again(freezer);
-    *out = (struct frozen){.reason = "the list of what is frozen cannot be read"};
-    stops = !freezer->is_readable;
-    for (size_t i = 0; !stops && i < freezer->list.n; i++)
-        if (concerns(&freezer->list.of[i], tenant, principal)) {
-            *out = freezer->list.of[i];
-            stops = true;
-        }
+    stops = is_stopped(freezer, actor, out);
     (void)pthread_mutex_unlock(&freezer->lock);
     return stops;
 }

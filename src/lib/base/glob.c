@@ -257,3 +257,61 @@ bool glob_match(const struct glob *glob, struct str text)
         return true;
     return match_rest(glob, (struct str){text.p + glob->plain.n, text.n - glob->plain.n});
 }
+
+static char class_example(const struct token *token)
+{
+    static const char order[] = "xabcdefghijklmnopqrstuvwyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.";
+
+    for (size_t i = 0; order[i]; i++)
+        if (set_has(token, (unsigned char)order[i]) != token->negated)
+            return order[i];
+    for (unsigned char c = '!'; c < 127; c++)
+        if (set_has(token, c) != token->negated)
+            return (char)c;
+    return '\0';
+}
+
+/* Its bytes are packed, the first one highest. */
+static size_t char_bytes(uint32_t c, char out[4])
+{
+    size_t n = 0;
+
+    for (int shift = 24; shift >= 0; shift -= 8)
+        if (n || c >> shift & 0xffU || shift == 0)
+            out[n++] = (char)(c >> shift & 0xffU);
+    return n;
+}
+
+bool glob_example(const struct glob *glob, const char *many, char *out, size_t size)
+{
+    size_t at = 0;
+
+    for (size_t i = 0; i < glob->n; i++) {
+        const struct token *token = &glob->tokens[i];
+        char bytes[4] = {'x'};
+        const char *piece = bytes;
+        size_t n = 1;
+
+        switch (token->kind) {
+        case TOKEN_CHAR:
+            n = char_bytes(token->c, bytes);
+            break;
+        case TOKEN_ONE:
+            break;
+        case TOKEN_CLASS:
+            bytes[0] = class_example(token);
+            break;
+        case TOKEN_MANY:
+        case TOKEN_MANY_DEEP:
+            piece = many;
+            n = strlen(many);
+            break;
+        }
+        if (at + n >= size)
+            return false;
+        memcpy(out + at, piece, n);
+        at += n;
+    }
+    out[at] = '\0';
+    return glob_match(glob, (struct str){out, at});
+}

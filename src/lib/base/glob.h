@@ -28,6 +28,10 @@ int glob_new(struct arena *mem, struct str pattern, enum glob_kind kind, const s
 
 bool glob_match(const struct glob *glob, struct str text);
 
+/* A text that it matches, with `many` in the place of each star; false: it does not fit, or there
+ * is none. */
+bool glob_example(const struct glob *glob, const char *many, char *out, size_t size);
+
 /* No wildcard in it. */
 bool glob_is_literal(const struct glob *glob);
 /* Characters before the first wildcard, and the bytes they stand for. */

@@ -8,31 +8,67 @@
 #define GIB (1024UL * MIB)
 
 /* Texts people write. */
-#define POLICY_TEXT_MAX (256 * KIB) /* OpenShell's own bound for a policy */
-#define POLICY_PATHS_MAX 256        /* as OpenShell's */
-#define POLICY_RULES_MAX 1024
+#define POLICY_TEXT_MAX (1 * MIB) /* OpenShell's own bound is a quarter of it */
+#define POLICY_PATHS_MAX 256      /* as OpenShell's */
+#define POLICY_OVERLAYS_MAX 8
+#define POLICY_LAYERS_MAX (POLICY_OVERLAYS_MAX + 1) /* of one policy, without the ceiling */
+#define POLICY_SAMPLES_MAX 20000                    /* commands that two policies are compared by */
+#define POLICY_RULES_MAX 16384
+#define POLICY_AGENT_MAX 128 /* name of an agent */
 #define POLICY_PATTERN_WORDS_MAX 64
 #define POLICY_ALTERNATIVES_MAX 64
 #define POLICY_ENTRIES_MAX 1024 /* network policies, endpoints, rules, matchers: each list */
 #define GLOB_TEXT_MAX 4096
+
+/* Expressions in rules: their text, their tree, and what one evaluation may take. */
+#define EXPR_TEXT_MAX (4 * KIB)
+#define EXPR_NODES_MAX 1024
+#define EXPR_DEPTH_MAX 128
+#define EXPR_NESTING_MAX 64
+#define EXPR_LOOPS_MAX 8
+#define EXPR_NAMES_MAX 64
+#define EXPR_STEPS_MAX 100000U
+#define EXPR_SPACE_MAX (64 * KIB)
+#define DECIDE_STEPS_MAX 1000000U /* of all expressions of one decision */
+#define DECIDE_PATHS_MAX 4096     /* that an expression sees */
+#define DECIDE_PATHS_BYTES_MAX (256 * KIB)
+
 #define NET_RULES_TEXT_MAX (4 * MIB) /* a policy's network sections, as canonical JSON */
 #define NET_RULES_ENDPOINTS_MAX 65536
 #define NET_RULES_MEMORY_MAX (512 * MIB)
 #define NET_BODY_MAX (4 * MIB) /* of a request, to be looked into */
 #define JUDGE_MEMORY_MAX (256 * MIB)
 #define PROFILE_TEXT_MAX (64 * KIB)
-#define YAML_TEXT_MAX (256 * KIB)
+#define YAML_TEXT_MAX (1 * MIB)
 #define YAML_DEPTH_MAX 32
-#define YAML_NODES_MAX 65536
+#define YAML_NODES_MAX 131072
 
 /* JSON that arrives: receipts, exported ledgers line by line, profiles. */
 #define JSON_TEXT_MAX (4 * MIB)
 #define JSON_DEPTH_MAX 64
 #define JSON_NODES_MAX 262144
 
+/* Advisory mode: one value that is classified, and what is told of it. */
+#define ADVISORY_VALUE_MAX (1 * MIB)
+#define ADVISORY_COMMAND_MAX 128000 /* bytes of a command; one past it is not read */
+#define ADVISORY_WORD_MAX 4096      /* of them without a separator */
+#define ADVISORY_SEGMENTS_MAX 25000
+#define ADVISORY_FINDINGS_MAX 256
+#define ADVISORY_SPANS_MAX 1024 /* pieces of code in one output; past them none is shown */
+#define ADVISORY_EXCERPT_MAX 256
+#define ADVISORY_CLAIMS_MAX 4096
+#define ADVISORY_CLAIM_MAX (16 * KIB)
+#define ADVISORY_DEPTH_MAX 16
+#define ADVISORY_EDITS_MAX (32 * MIB) /* what is replaced in one text, */
+#define ADVISORY_SAFE_MAX (4 * MIB)   /* and what comes of it */
+#define ADVISORY_FILE_MAX (64 * MIB)  /* of /sandbox/output, to be hashed */
+#define ADVISORY_MEMORY_MAX (256 * MIB)
+
 /* One receipt, and what a verifier accepts as one line of an export. */
 #define RECEIPT_TEXT_MAX (64 * KIB)
 #define RECEIPT_BATCH_MAX 1024 /* receipts in one transaction */
+/* What is known of advisory receipts, 48 bytes of each; past it the gate looks at all there is. */
+#define LEDGER_CHECKED_MAX (16 * MIB)
 
 /* Who may knock, and how often; a token can have its own numbers. */
 #define TOKENS_MAX 10000
@@ -76,6 +112,13 @@
 #define USER_BYTES_MAX 128
 #define PATH_BYTES_MAX 4096
 #define MOUNTS_MAX 64
+
+/* A text for a shell, and what is inside the texts inside it. */
+#define SHELL_TEXT_MAX (1 * MIB)
+#define SHELL_COMMANDS_MAX 65536
+#define SHELL_NEST_MAX 64
+#define SHELL_CARRIERS_MAX 8 /* env env env ... */
+#define SHELL_MEMORY_MAX (256 * MIB)
 
 /* A folder somebody else filled, looked through for files that host tools run by themselves. */
 #define WORKSPACE_ENTRIES_MAX 1000000
@@ -156,5 +199,5 @@
  * inputs that feed them. */
 #define RUN_MEMORY_MAX (64 * MIB)
 #define POOL_SIZE_MAX 1024U /* prepared sandboxes of one kind */
-#define POLICY_MEMORY_MAX (64 * MIB)
+#define POLICY_MEMORY_MAX (256 * MIB)
 #define RECEIPT_MEMORY_MAX (64 * MIB)

@@ -17,6 +17,11 @@ struct arena_block {
     _Alignas(max_align_t) char bytes[];
 };
 
+struct arena_adopted {
+    struct arena_adopted *next;
+    void *p;
+};
+
 static NORETURN void out_of_memory(size_t size)
 {
     (void)fprintf(stderr, "brig: out of memory: %zu bytes were asked for\n", size);
@@ -57,15 +62,30 @@ char *xstrdup(const char *text)
     return memcpy(xmalloc(n), text, n);
 }
 
-void arena_done(struct arena *mem)
+struct arena_mark arena_mark(const struct arena *mem)
 {
-    while (mem->first) {
+    return (struct arena_mark){mem->first, mem->adopted, mem->first ? mem->first->used : 0,
+                               mem->used};
+}
+
+void arena_rewind(struct arena *mem, struct arena_mark mark)
+{
+    for (; mem->adopted != mark.adopted; mem->adopted = mem->adopted->next)
+        free(mem->adopted->p);
+    while (mem->first != mark.block) {
         struct arena_block *block = mem->first;
 
         mem->first = block->next;
         free(block);
     }
-    mem->used = 0;
+    if (mem->first)
+        mem->first->used = mark.in_block;
+    mem->used = mark.used;
+}
+
+void arena_done(struct arena *mem)
+{
+    arena_rewind(mem, (struct arena_mark){0});
 }
 
 static struct arena_block *block_new(struct arena *mem, size_t size)
@@ -80,7 +100,7 @@ static struct arena_block *block_new(struct arena *mem, size_t size)
     return block;
 }
 
-void *arena_alloc(struct arena *mem, size_t size)
+void *arena_take(struct arena *mem, size_t size)
 {
     const size_t align = _Alignof(max_align_t);
     struct arena_block *block = mem->first;
@@ -94,15 +114,35 @@ void *arena_alloc(struct arena *mem, size_t size)
     p = block->bytes + block->used;
     block->used += size;
     mem->used += size;
-    return memset(p, 0, size);
+    return p;
+}
+
+void *arena_alloc(struct arena *mem, size_t size)
+{
+    return memset(arena_take(mem, size), 0, size);
+}
+
+void arena_adopt(struct arena *mem, void *p, size_t size)
+{
+    struct arena_adopted *adopted;
+
+    if (!p)
+        return;
+    adopted = arena_new(mem, struct arena_adopted);
+    if (size > mem->max || mem->used > mem->max - size)
+        out_of_memory(size);
+    *adopted = (struct arena_adopted){mem->adopted, p};
+    mem->adopted = adopted;
+    mem->used += size;
 }
 
 char *arena_text(struct arena *mem, struct str s)
 {
-    char *copy = arena_alloc(mem, s.n + 1);
+    char *copy = arena_take(mem, s.n + 1);
 
     if (s.n)
         memcpy(copy, s.p, s.n);
+    copy[s.n] = '\0';
     return copy;
 }
 

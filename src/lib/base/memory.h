@@ -15,6 +15,7 @@ char *xstrdup(const char *text);
  * it may reach (their own ceilings are in limits.h). */
 struct arena {
     struct arena_block *first;
+    struct arena_adopted *adopted;
     size_t used;
     size_t max;
 };
@@ -22,12 +23,26 @@ struct arena {
 #define ARENA(ceiling) ((struct arena){.max = (ceiling)})
 
 void arena_done(struct arena *mem);
+
+/* Gives back what was allocated since the mark was taken, and nothing older. */
+struct arena_mark {
+    struct arena_block *block;
+    struct arena_adopted *adopted;
+    size_t in_block;
+    size_t used;
+};
+struct arena_mark arena_mark(const struct arena *mem);
+void arena_rewind(struct arena *mem, struct arena_mark mark);
 #define AUTO_ARENA __attribute__((cleanup(arena_done)))
 
 void *arena_alloc(struct arena *mem, size_t size); /* zeroed, aligned for any object */
+void *arena_take(struct arena *mem, size_t size);  /* not zeroed: for what is filled at once */
 char *arena_text(struct arena *mem, struct str s); /* copy, NUL-terminated */
 struct str arena_str(struct arena *mem, struct str s);
 char *arena_printf(struct arena *mem, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+/* What xmalloc or xrealloc gave, or NULL, belongs to the arena from now on. */
+void arena_adopt(struct arena *mem, void *p, size_t size);
 
 #define arena_new(mem, type) ((type *)arena_alloc((mem), sizeof(type)))
 #define arena_array(mem, type, n) ((type *)arena_alloc((mem), sizeof(type) * (n)))

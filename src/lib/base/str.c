@@ -3,28 +3,6 @@
 
 #include <string.h>
 
-struct str str_of(const char *c_string)
-{
-    return (struct str){c_string, strlen(c_string)};
-}
-
-bool str_eq(struct str a, struct str b)
-{
-    return a.n == b.n && (a.n == 0 || memcmp(a.p, b.p, a.n) == 0);
-}
-
-bool str_is(struct str s, const char *c_string)
-{
-    return str_eq(s, str_of(c_string));
-}
-
-bool str_starts(struct str s, const char *prefix)
-{
-    size_t n = strlen(prefix);
-
-    return s.n >= n && memcmp(s.p, prefix, n) == 0;
-}
-
 bool str_ends(struct str s, const char *suffix)
 {
     size_t n = strlen(suffix);

@@ -4,6 +4,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 /* Bytes that belong to somebody else: pointer and length, not terminated. */
 struct str {
@@ -21,10 +22,27 @@ struct words {
     size_t n;
 };
 
-struct str str_of(const char *c_string);
-bool str_eq(struct str a, struct str b);
-bool str_is(struct str s, const char *c_string);
-bool str_starts(struct str s, const char *prefix);
+static inline struct str str_of(const char *c_string)
+{
+    return (struct str){c_string, strlen(c_string)};
+}
+
+static inline bool str_eq(struct str a, struct str b)
+{
+    return a.n == b.n && (a.n == 0 || memcmp(a.p, b.p, a.n) == 0);
+}
+
+/* Here, so that the length of a literal is known where it is compared. */
+static inline bool str_is(struct str s, const char *c_string)
+{
+    return str_eq(s, str_of(c_string));
+}
+
+static inline bool str_starts(struct str s, const char *prefix)
+{
+    return s.n >= strlen(prefix) && memcmp(s.p, prefix, strlen(prefix)) == 0;
+}
+
 bool str_ends(struct str s, const char *suffix);
 int str_cmp(struct str a, struct str b); /* byte order; a prefix sorts first */
 

@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "lib/base/limits.h"
+
 static struct str line_at(struct str text, unsigned wanted)
 {
     struct str rest = text;
@@ -315,4 +317,17 @@ int duration_parse(struct str s, uint64_t *out_ms, struct err *err)
         return err_set(err, ERR_INVALID, "duration \"" STR_FMT "\": write it like 30s, 500ms or 2m",
                        STR_ARG(s));
     return 0;
+}
+
+bool is_agent_id(struct str id)
+{
+    static const char some[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.:@+";
+
+    if (id.n == 0 || id.n > POLICY_AGENT_MAX || str_is(id, ".") || str_is(id, ".."))
+        return false;
+    for (size_t i = 0; i < id.n; i++)
+        if (!memchr(some, id.p[i], sizeof some - 1))
+            return false;
+    return true;
 }

@@ -27,6 +27,11 @@ bool base64_decode(struct str text, void *out, size_t *n);
  * not UTF-8, and characters that turn round or hide what is around them become escapes. */
 int text_escape(struct str s, struct buf *out, struct err *err) MUST_CHECK;
 
+/* Whether an agent can be called so: 1 to POLICY_AGENT_MAX letters, digits, - _ . : @ +. It stands
+ * in paths of the API, and so has no / and is neither "." nor "..". */
+#define AGENT_ID_TEXT "letters, digits, - _ . : @ +"
+bool is_agent_id(struct str id);
+
 /* "512M", "1.5G", "10KiB", plain bytes: sizes in powers of 1024. "30s", "500ms", "2m", "1h":
  * durations. Anything else is ERR_INVALID and says what would be right. */
 int size_parse(struct str s, uint64_t *out_bytes, struct err *err) MUST_CHECK;

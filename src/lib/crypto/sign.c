@@ -185,6 +185,11 @@ int public_key_read(struct str text, struct public_key *out, struct err *err)
     if (!hex_decode(text, key.b, sizeof key.b) && !read_pem(text, &key))
         return err_set(err, ERR_INVALID,
                        "not an Ed25519 public key: expected \"" PEM_FIRST "\" or 64 hex digits");
+    crypto_ready();
+    if (!crypto_core_ed25519_is_valid_point(key.b))
+        return err_set(err, ERR_INVALID,
+                       "not an Ed25519 public key: nobody can have the other half of these 32 "
+                       "bytes");
     *out = key;
     return 0;
 }

@@ -10,7 +10,8 @@
  *     sandbox   id, rules and the program's end of the          hash of the compiled rules
  *               handover pair (two descriptors)
  *     swap      id, rules (one descriptor)                      hash of the compiled rules
- *     window    id, mark                                        nothing
+ *     window    id, mark, how many bytes may pass while it is   nothing
+ *               open; with a bound it ends with the conversation
  *     counters  id, mark or none, whether it is the last time   a document (one descriptor)
  *     end       id                                              nothing
  *     events    the number behind which they are wanted         a document (one descriptor)
@@ -33,7 +34,7 @@
 #include "lib/crypto/crypto.h"
 
 #define EGRESS_MAGIC 0x45475245U
-#define EGRESS_VERSION 2
+#define EGRESS_VERSION 3
 #define EGRESS_NAME_BYTES 128 /* of a sandbox or a mark, with the NUL */
 #define EGRESS_TEXT_BYTES 480
 #define EGRESS_WORD_MAX (16 * 1024) /* what comes with decide */
@@ -90,7 +91,7 @@ struct egress_request {
     uint16_t verb;
     uint32_t serial; /* comes back with the answer */
     uint32_t last;   /* counters: 1 forgets the window; no-vault: why; decide: 1 is yes */
-    uint64_t after;  /* events */
+    uint64_t number; /* events: behind which; window: of bytes, UINT64_MAX: any */
     char id[EGRESS_NAME_BYTES];
     char mark[EGRESS_NAME_BYTES];
     struct egress_who_text who; /* who; else zero */

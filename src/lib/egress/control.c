@@ -220,9 +220,10 @@ int egress_swap(struct egress *egress, const char *id, struct str rules, struct 
     return ask_with_rules(egress, &talk, id, rules, out, err);
 }
 
-int egress_window(struct egress *egress, const char *id, const char *mark, struct err *err)
+int egress_window(struct egress *egress, const char *id, const char *mark, uint64_t bytes,
+                  struct err *err)
 {
-    struct talk talk = {.request.verb = EGRESS_WINDOW};
+    struct talk talk = {.request.verb = EGRESS_WINDOW, .request.number = bytes};
 
     if (put_name(talk.request.id, id, err) < 0 || put_name(talk.request.mark, mark, err) < 0)
         return -1;
@@ -295,7 +296,7 @@ int egress_counters(struct egress *egress, const char *id, const char *mark, boo
 int egress_events(struct egress *egress, uint64_t after, struct arena *mem, const struct json **out,
                   struct err *err)
 {
-    struct talk talk = {.request.verb = EGRESS_EVENTS, .request.after = after, .starts = true};
+    struct talk talk = {.request.verb = EGRESS_EVENTS, .request.number = after, .starts = true};
 
     return ask_document(egress, &talk, mem, out, err);
 }

@@ -47,8 +47,11 @@ int egress_who(struct egress *egress, const char *id, const struct egress_who *w
 int egress_swap(struct egress *egress, const char *id, struct str rules, struct hash *out,
                 struct err *err) MUST_CHECK;
 
-/* Begins to count for one run, whose mark is any name of the caller's. */
-int egress_window(struct egress *egress, const char *id, const char *mark,
+/* Begins to count for one run, whose mark is any name of the caller's. While that goes on no more
+ * than so many bytes pass, both ways together, of the whole sandbox; UINT64_MAX: any number. A
+ * window with such a bound is forgotten when this struct egress is. After the first one of a
+ * sandbox nothing passes while no window is open. */
+int egress_window(struct egress *egress, const char *id, const char *mark, uint64_t bytes,
                   struct err *err) MUST_CHECK;
 
 /* What was counted for a run since its window began, or with mark NULL since the sandbox did:
@@ -60,8 +63,9 @@ int egress_window(struct egress *egress, const char *id, const char *mark,
  *      "rules_left_out":N,
  *      "refusals":[{"host":"…","port":N,"method":"…","path":"…","binary":"…","reason":"…",
  *                   "count":N}],
- *      "refusals_left_out":N,"policy_hash":"sha256:…"}
+ *      "refusals_left_out":N,"policy_hash":"sha256:…","spent":true}
  *
+ * spent is there when something was kept back because the window's bytes were used up.
  * secrets counts those that were put into requests, scrubbed those that were taken out of answers.
  * latency_us is the sum over requests of the time between the last byte of the request's head and
  * the first of its answer. What was said by the sandbox (host, method, path) is cut to a bound and

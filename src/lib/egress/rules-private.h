@@ -8,6 +8,7 @@
 #include "lib/base/memory.h"
 #include "lib/egress/rules.h"
 #include "lib/json/json.h"
+#include "lib/vault/vault.h"
 
 /* Endpoints that may match one knock; more are not looked at, and then nothing is allowed. */
 #define FOUND_MAX 256
@@ -148,6 +149,13 @@ struct peer {
     size_t port_n;
 };
 
+/* A secret that may go out, and where. */
+struct rule_secret {
+    unsigned line;
+    char name[VAULT_NAME_BYTES];
+    struct vault_binding binding;
+};
+
 struct entry {
     struct str key;
     const char *name;
@@ -194,6 +202,9 @@ struct net_rules {
     size_t endpoint_n;
     struct peer *peers;
     size_t peer_n;
+    bool limits_secrets; /* only these go */
+    struct rule_secret *secrets;
+    size_t secret_n;
     uint16_t *ports;
     size_t port_n;
     bool takes_proposals;
@@ -238,7 +249,8 @@ int read_rules(struct reading *in, const struct json *map, struct endpoint *endp
 int read_lines(struct reading *in, const struct json *map, unsigned *out) MUST_CHECK;
 int read_ports(struct reading *in, const struct json *map, const uint16_t **out,
                size_t *n) MUST_CHECK;
-int read_peers(struct reading *in, const struct json *map) MUST_CHECK; /* rules-peers.c */
+int read_peers(struct reading *in, const struct json *map) MUST_CHECK;    /* rules-peers.c */
+int read_secrets(struct reading *in, const struct json *list) MUST_CHECK; /* rules-secrets.c */
 
 bool matcher_has(const struct matcher *matcher, struct str text);
 

@@ -2,7 +2,8 @@
 /* Rules from the canonical JSON that flow/decide writes (policy_network_text):
  *
  *     {"network_policies": {KEY: {"name", "line", "binaries": [...], "endpoints": [...]}},
- *      "network_peers": {...}}                                        (rules-peers.c)
+ *      "network_peers": {...},                                        (rules-peers.c)
+ *      "secrets": [...]}                                              (rules-secrets.c)
  *
  * The keys are those of the policy reference, with "line" where something can decide. What people
  * get wrong has been told to them with line and column by flow/decide; here anything unknown or
@@ -452,11 +453,11 @@ static void collect_ports(struct net_rules *rules)
 int net_rules_read(struct str canonical_json, struct net_rules **out, struct err *err)
 {
     static const char *const keys[] = {"agent_proposals", "network_policies", "network_peers",
-                                       NULL};
+                                       "secrets", NULL};
     AUTO_ARENA struct arena scratch = ARENA(NET_RULES_MEMORY_MAX);
     AUTO(net_rules) struct net_rules *rules = xcalloc(1, sizeof *rules);
     struct reading in = {rules, &rules->mem, err};
-    const struct json *root, *entries, *peers;
+    const struct json *root, *entries, *peers, *secrets;
     struct mark where;
 
     rules->mem = ARENA(NET_RULES_MEMORY_MAX);
@@ -470,7 +471,9 @@ int net_rules_read(struct str canonical_json, struct net_rules **out, struct err
         read_bool(&in, root, "agent_proposals", &rules->takes_proposals) < 0 ||
         read_member(&in, root, "network_policies", JSON_OBJECT, &entries) < 0 ||
         read_member(&in, root, "network_peers", JSON_OBJECT, &peers) < 0 ||
-        (entries && read_entries(&in, entries) < 0) || (peers && read_peers(&in, peers) < 0))
+        read_member(&in, root, "secrets", JSON_ARRAY, &secrets) < 0 ||
+        (entries && read_entries(&in, entries) < 0) || (peers && read_peers(&in, peers) < 0) ||
+        (secrets && read_secrets(&in, secrets) < 0))
         return -1;
     hash_text_of(canonical_json, rules->hash);
     if (rules->takes_proposals)

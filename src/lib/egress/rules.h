@@ -12,6 +12,7 @@
  *     net_rules_request    may this request be sent on the connection?
  *     net_rules_body       ... with this body?
  *     net_rules_message    may this message of a WebSocket be sent?
+ *     net_rules_secret     may this secret go into it?
  *     net_rules_response   may this answer come back?
  *
  * In that order. Every question carries the whole knock again: nothing is remembered here, so a
@@ -24,7 +25,9 @@
 #include "lib/crypto/crypto.h"
 #include "lib/net/addr.h"
 
+struct json;
 struct net_rules;
+struct vault_question;
 
 /* From canonical JSON, of at most NET_RULES_TEXT_MAX bytes; nothing is compiled partly. The text
  * need not outlive the call. An empty object allows nothing. */
@@ -135,6 +138,7 @@ struct net_request {
     X(MESSAGE, "EGRESS_MESSAGE", "policy_denied")           /* of a WebSocket */                   \
     X(SECRET_SHAPE, "EGRESS_SECRET_SHAPE", "policy_denied") /* looks like a credential */          \
     X(BUDGET, "EGRESS_BUDGET", "policy_denied")             /* used up */                          \
+    X(BUDGET_RUN, "EGRESS_BUDGET_RUN", "policy_denied")     /* of the run, not of a rule */        \
     X(RATE, "EGRESS_RATE", "policy_denied")                 /* too many at once */                 \
     X(RESPONSE_LARGE, "EGRESS_RESPONSE_TOO_LARGE", "policy_denied")                                \
     X(RESPONSE_TYPE, "EGRESS_RESPONSE_TYPE", "policy_denied")                                      \
@@ -241,6 +245,12 @@ void net_rules_body_too_large(const struct net_verdict *need, struct net_verdict
 void net_rules_message(const struct net_rules *rules, const struct net_knock *knock,
                        const struct net_request *upgraded, bool is_text, struct str message,
                        struct net_verdict *out);
+
+/* Whether the policy lists the secret that a request, which is allowed, asks for: by name, host,
+ * port, scheme, method, path and slot. The vault has to have bound it all the same. */
+bool net_rules_secret(const struct net_rules *rules, const struct vault_question *question);
+/* An entry of that list as a policy has it, its keys and kinds checked; -1 says what is wrong. */
+int net_secret_check(const struct json *map, struct err *err) MUST_CHECK;
 
 /* The head of an answer: length when it says one (else UINT64_MAX), the content type as sent. */
 void net_rules_response(const struct net_rules *rules, const struct net_knock *knock,

@@ -141,6 +141,7 @@ static const struct {
     {NET_REASON_BODY,           "a rule looks into the body and does not allow this one"   },
     {NET_REASON_SECRET_SHAPE,   "it looks like a credential on its way out"                },
     {NET_REASON_BUDGET,         "a rule allows it, and its budget is used up"              },
+    {NET_REASON_BUDGET_RUN,     "what a budget left the run was used up"                   },
     {NET_REASON_RATE,           "a rule allows it, but not so many at once"                },
     {NET_REASON_RESPONSE_LARGE, "a rule allows it, but not so long an answer"              },
     {NET_REASON_RESPONSE_TYPE,  "a rule allows it, but not such an answer"                 },

@@ -27,6 +27,7 @@ int http_origin_parse(const char *url, struct http_origin *out, struct err *err)
 
 /* What TLS connections begin with; shared by threads. */
 int http_upstream_tls(struct ssl_ctx_st **out, struct err *err) MUST_CHECK;
+void http_upstream_tls_free(struct ssl_ctx_st *tls);
 
 struct http_upstream;
 

@@ -6,6 +6,7 @@
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <openssl/crypto.h>
 #include <openssl/err.h>
 #include <openssl/ssl.h>
 #include <openssl/x509v3.h>
@@ -203,6 +204,13 @@ static int connect_any(struct http_upstream *client, struct err *err)
 
 /* ---- TLS ---- */
 
+/* A thread that is left alone, because it keeps no deadline, may be in OpenSSL when the process
+ * ends: nothing is taken from under it then. Only the first call of a process can say so. */
+__attribute__((constructor)) static void keep_openssl(void)
+{
+    (void)OPENSSL_init_crypto(OPENSSL_INIT_NO_ATEXIT, NULL);
+}
+
 int http_upstream_tls(struct ssl_ctx_st **out, struct err *err)
 {
     SSL_CTX *tls = SSL_CTX_new(TLS_client_method());
@@ -217,6 +225,11 @@ int http_upstream_tls(struct ssl_ctx_st **out, struct err *err)
     }
     *out = tls;
     return 0;
+}
+
+void http_upstream_tls_free(struct ssl_ctx_st *tls)
+{
+    SSL_CTX_free(tls);
 }
 
 /* 0: done, or to be tried again; -1. */
@@ -412,6 +425,15 @@ int http_upstream_head(struct http_upstream *client, uint64_t body_max,
     return err_set(err, ERR_INTEGRITY, "the upstream does not come to the point");
 }
 
+/* Most faults are the same on both sides; that one speaks of a request. */
+static int refuse_body(const struct http_body *body, struct err *err)
+{
+    if (body->fault == HTTP_FAULT_BODY_TOO_LARGE)
+        return err_set(err, ERR_INTEGRITY, "the upstream's answer has more than %llu bytes",
+                       (unsigned long long)body->max);
+    return err_set(err, ERR_INTEGRITY, "the upstream's body: %s", http_fault_text(body->fault));
+}
+
 int http_upstream_read(struct http_upstream *client, struct str *out, struct err *err)
 {
     wait_until(client, client->config.idle_ms);
@@ -424,8 +446,7 @@ int http_upstream_read(struct http_upstream *client, struct str *out, struct err
         case HTTP_BODY_END:
             return 0;
         case HTTP_BODY_REFUSED:
-            return err_set(err, ERR_INTEGRITY, "the upstream's body: %s",
-                           http_fault_text(client->body.fault));
+            return refuse_body(&client->body, err);
         case HTTP_BODY_MORE:
             break;
         }

@@ -19,5 +19,9 @@ struct store {
     struct statement rollback;
 };
 
+/* made.c: the mark of a file that is there; whether it could be written is nobody's matter now. */
+void made_mark(const char *path, const struct store_schema *schema);
+int made_unmark(const char *path, struct err *err) MUST_CHECK;
+
 /* Turns the failure of the last call on this connection into a sentence. */
 int store_failed(struct store *store, int code, struct err *err);

@@ -2,7 +2,9 @@
 #include "lib/store/store.h"
 
 #include <assert.h>
+#include <errno.h>
 #include <string.h>
+#include <sys/statvfs.h>
 
 #include "lib/store/connection.h"
 
@@ -32,22 +34,58 @@ static const struct failure {
     {SQLITE_IOERR,      ERR_OS,          "cannot be read or written"                                     },
 };
 
-int store_failed(struct store *store, int code, struct err *err)
+/* Failures of which the system says more than SQLite. Of others its last error may be an older one.
+ */
+static bool is_systems(int primary)
+{
+    return primary == SQLITE_CANTOPEN || primary == SQLITE_READONLY || primary == SQLITE_IOERR;
+}
+
+/* Of a file that cannot be made SQLite tells what it tried last, which is to read what is not
+ * there. The file system tells why. */
+static int os_error(const struct store *store, int primary)
 {
     int os = store->db ? sqlite3_system_errno(store->db) : 0;
+    struct statvfs fs;
+
+    if (!is_systems(primary) || os == ENOSPC || os == EDQUOT || statvfs(store->path, &fs) < 0)
+        return os;
+    if (fs.f_flag & ST_RDONLY)
+        return EROFS;
+    return primary == SQLITE_CANTOPEN && fs.f_files && fs.f_favail == 0 ? ENOSPC : os;
+}
+
+static const struct failure *failure_of(int primary, int os)
+{
+    static const struct failure full = {0, ERR_STORAGE,
+                                        "cannot grow: the disk (or the quota) is full, or has no "
+                                        "place for another file; make room and try again"};
+    static const struct failure read_only = {0, ERR_UNAVAILABLE,
+                                             "cannot be written: its file system is mounted "
+                                             "read-only"};
+
+    if (is_systems(primary) && (os == ENOSPC || os == EDQUOT))
+        return &full;
+    if (is_systems(primary) && os == EROFS)
+        return &read_only;
+    for (size_t i = 0; i < COUNT(failures); i++)
+        if (failures[i].primary == primary)
+            return &failures[i];
+    return NULL;
+}
+
+int store_failed(struct store *store, int code, struct err *err)
+{
+    int primary = code & 0xff, os = os_error(store, primary);
     const char *detail = store->db ? sqlite3_errmsg(store->db) : sqlite3_errstr(code);
+    const struct failure *failure = failure_of(primary, os);
 
-    for (size_t i = 0; i < COUNT(failures); i++) {
-        const struct failure *f = &failures[i];
-
-        if ((code & 0xff) != f->primary)
-            continue;
-        (void)err_set(err, f->code, "the %s %s %s (%s%s%s)", store->what, store->path, f->text,
-                      detail, os ? ": " : "", os ? strerrordesc_np(os) : "");
-        err->os = os;
-        return -1;
-    }
-    return err_set(err, ERR_INTERNAL, "the %s %s: %s", store->what, store->path, detail);
+    if (!failure)
+        return err_set(err, ERR_INTERNAL, "the %s %s: %s", store->what, store->path, detail);
+    (void)err_set(err, failure->code, "the %s %s %s (%s%s%s)", store->what, store->path,
+                  failure->text, detail, os ? ": " : "", os ? strerrordesc_np(os) : "");
+    err->os = os;
+    return -1;
 }
 
 int statement_prepare(struct store *store, const char *sql, struct statement *out, struct err *err)

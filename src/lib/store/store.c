@@ -121,11 +121,10 @@ static int make_file(const char *path, const char *what, struct err *err)
     return check_file(path, what, err);
 }
 
-static int open_connection(struct store *store, struct err *err)
+static int open_connection(struct store *store, const char *name, int way, struct err *err)
 {
-    const int flags =
-        SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE | SQLITE_OPEN_NOFOLLOW;
-    int code = sqlite3_open_v2(store->path, &store->db, flags, NULL);
+    const int flags = way | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE | SQLITE_OPEN_NOFOLLOW;
+    int code = sqlite3_open_v2(name, &store->db, flags, NULL);
 
     if (code != SQLITE_OK)
         return store_failed(store, code, err);
@@ -208,12 +207,16 @@ static int switch_to_log(struct store *store, struct err *err)
     return 0;
 }
 
-static int bring_up_to_date(struct store *store, const struct store_schema *schema, struct err *err)
+static int bring_up_to_date(struct store *store, const struct store_schema *schema, bool was_made,
+                            bool *is_lost, struct err *err)
 {
     uint32_t version = 0;
 
     if (read_version(store, schema, &version, err) < 0)
         return -1;
+    *is_lost = version == 0 && was_made;
+    if (*is_lost)
+        return 0;
     if (version == 0 && switch_to_log(store, err) < 0)
         return -1;
     for (; version < schema->version; version++)
@@ -222,19 +225,109 @@ static int bring_up_to_date(struct store *store, const struct store_schema *sche
     return 0;
 }
 
-int store_open(const char *path, const struct store_schema *schema, struct store **out,
-               struct err *err)
+static bool is_missing(const char *path)
 {
-    AUTO(store) struct store *store = xcalloc(1, sizeof *store);
+    struct stat st;
+
+    return lstat(path, &st) < 0 && errno == ENOENT;
+}
+
+static struct store *store_new(const char *path, const struct store_schema *schema)
+{
+    struct store *store = xcalloc(1, sizeof *store);
 
     store->path = xstrdup(path);
     store->what = schema->what;
-    if (make_file(path, schema->what, err) < 0 || open_connection(store, err) < 0 ||
+    return store;
+}
+
+/* *is_lost: 0 comes back, and nothing is open. */
+static int open_unless_lost(const char *path, const struct store_schema *schema, bool *is_lost,
+                            struct store **out, struct err *err)
+{
+    AUTO(store) struct store *store = store_new(path, schema);
+    bool was_made = schema->if_lost && store_was_made(path);
+
+    *is_lost = was_made && is_missing(path);
+    if (*is_lost)
+        return 0;
+    if (make_file(path, schema->what, err) < 0 ||
+        open_connection(store, path, SQLITE_OPEN_READWRITE, err) < 0 ||
         run_sql(store, "PRAGMA synchronous = FULL", err) < 0 ||
-        bring_up_to_date(store, schema, err) < 0)
+        bring_up_to_date(store, schema, was_made, is_lost, err) < 0)
         return -1;
+    if (*is_lost)
+        return 0;
+    if (schema->if_lost && !was_made)
+        made_mark(path, schema);
     *out = TAKE(store);
     return 0;
+}
+
+static int lost(const char *path, const struct store_schema *schema, struct err *err)
+{
+    return err_set(err, ERR_INTEGRITY,
+                   "the %s %.250s was there and is gone or empty, and with it what it held; put "
+                   "it back, or begin without it: \"%s\"",
+                   schema->what, path, schema->if_lost);
+}
+
+int store_open(const char *path, const struct store_schema *schema, struct store **out,
+               struct err *err)
+{
+    bool is_lost = false;
+
+    if (open_unless_lost(path, schema, &is_lost, out, err) < 0)
+        return -1;
+    return is_lost ? lost(path, schema, err) : 0;
+}
+
+static int copy_all(struct store *from, struct store *to, struct err *err)
+{
+    sqlite3_backup *backup = sqlite3_backup_init(to->db, "main", from->db, "main");
+    int code = backup ? sqlite3_backup_step(backup, -1) : sqlite3_extended_errcode(to->db);
+
+    if (backup)
+        (void)sqlite3_backup_finish(backup); /* what it says is what the step has said */
+    return code == SQLITE_DONE ? 0 : store_failed(from, code, err);
+}
+
+int store_open_copy(const char *path, const struct store_schema *schema, struct store **out,
+                    struct err *err)
+{
+    AUTO(store) struct store *from = store_new(path, schema), *copy = store_new(path, schema);
+    bool was_made = schema->if_lost && store_was_made(path);
+    bool is_lost = was_made && is_missing(path);
+
+    if (is_lost)
+        return lost(path, schema, err);
+    if (check_file(path, schema->what, err) < 0 ||
+        open_connection(from, path, SQLITE_OPEN_READONLY, err) < 0 ||
+        open_connection(copy, ":memory:", SQLITE_OPEN_READWRITE, err) < 0 ||
+        copy_all(from, copy, err) < 0 ||
+        bring_up_to_date(copy, schema, was_made, &is_lost, err) < 0)
+        return -1;
+    if (is_lost)
+        return lost(path, schema, err);
+    *out = TAKE(copy);
+    return 0;
+}
+
+int store_renew(const char *path, const struct store_schema *schema, struct store **out,
+                struct err *err)
+{
+    AUTO(store) struct store *there = NULL;
+    bool is_lost = false;
+
+    if (open_unless_lost(path, schema, &is_lost, &there, err) < 0)
+        return -1;
+    if (!is_lost)
+        return err_set(err, ERR_CONFLICT, "the %s %.250s is there; nothing is lost", schema->what,
+                       path);
+    /* From here on it counts as never made, whatever happens. */
+    if (made_unmark(path, err) < 0)
+        return -1;
+    return store_open(path, schema, out, err);
 }
 
 void store_free(struct store *store)

@@ -28,13 +28,26 @@ struct store_schema {
     uint32_t application_id; /* stands in the file's header */
     const char *const *migrations;
     unsigned version; /* how many there are */
+    /* Where an empty file would open what this one has closed: what makes one anew, a command. One
+     * that was made, and is missing or empty, is then refused. NULL: it is made again. */
+    const char *if_lost;
 };
 
-/* Opens the file, making it (0600) when there is none. */
+/* Opens the file, making it (0600) when there is none. ERR_INTEGRITY, too: it is lost. */
 int store_open(const char *path, const struct store_schema *schema, struct store **out,
                struct err *err) MUST_CHECK;
 void store_free(struct store *store);
 AUTO_TYPE(store)
+
+/* What is in the file now, in memory: whatever is done to it is gone with it, and the file stays as
+ * it is. ERR_NOT_FOUND: there is none. */
+int store_open_copy(const char *path, const struct store_schema *schema, struct store **out,
+                    struct err *err) MUST_CHECK;
+/* Makes a file that is lost anew, empty. ERR_CONFLICT: it is not lost. */
+int store_renew(const char *path, const struct store_schema *schema, struct store **out,
+                struct err *err) MUST_CHECK;
+/* Whether there ever was a file here, of a schema that says if_lost. Costs one look for another. */
+bool store_was_made(const char *path);
 
 /* One transaction that may write, so that what is read inside it stays true until the commit.
  *

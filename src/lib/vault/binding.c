@@ -204,7 +204,8 @@ static bool is_plain_path(const char *path)
            !(n >= 3 && strcmp(path + n - 3, "/..") == 0);
 }
 
-bool binding_fits(const struct vault_binding *b, const struct vault_question *q, bool with_slot)
+bool vault_binding_fits(const struct vault_binding *b, const struct vault_question *q,
+                        bool with_slot)
 {
     return strcmp(b->tenant, q->tenant) == 0 && strcmp(b->host, q->host) == 0 &&
            b->port == q->port && strcmp(b->scheme, q->scheme) == 0 &&

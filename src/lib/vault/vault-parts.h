@@ -52,8 +52,6 @@ int vault_file_save(struct vault *vault, struct err *err) MUST_CHECK;
 /* binding.c */
 struct json *binding_json(struct arena *mem, const struct vault_binding *binding);
 int binding_read(const struct json *json, struct vault_binding *out, struct err *err) MUST_CHECK;
-bool binding_fits(const struct vault_binding *binding, const struct vault_question *question,
-                  bool with_slot);
 
 /* entry.c: what a data key is sealed under is of this name, version and bindings. */
 int vault_entry_seal(const struct vault *vault, struct arena *mem, struct entry *entry,

@@ -397,7 +397,7 @@ int vault_reveal(struct vault *vault, const struct vault_question *question,
         return -1;
     entry = find(vault, question->name);
     for (size_t i = 0; entry && !fits && i < entry->record.binding_n; i++)
-        if (binding_fits(&entry->record.bindings[i], question, true))
+        if (vault_binding_fits(&entry->record.bindings[i], question, true))
             fits = &entry->record.bindings[i];
     if (!entry || !fits)
         return err_set(err, ERR_FORBIDDEN,
@@ -428,7 +428,7 @@ int vault_bound(struct vault *vault, const struct vault_question *question,
         for (size_t k = 0; k < vault->entries[i].record.binding_n; k++) {
             const struct vault_binding *binding = &vault->entries[i].record.bindings[k];
 
-            if (!binding_fits(binding, question, false) || has_slot(out, *n, &binding->slot))
+            if (!vault_binding_fits(binding, question, false) || has_slot(out, *n, &binding->slot))
                 continue;
             if (*n == VAULT_BOUND_MAX)
                 return err_set(err, ERR_LIMIT, "more than %d slots are bound to one request",

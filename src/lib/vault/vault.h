@@ -119,6 +119,10 @@ struct vault_question {
     const char *name;
 };
 
+/* Whether the request is one that the binding is about; the name does not count. */
+bool vault_binding_fits(const struct vault_binding *binding, const struct vault_question *question,
+                        bool with_slot);
+
 struct vault_answer {
     struct secret *value; /* the caller's to free */
     uint64_t version;

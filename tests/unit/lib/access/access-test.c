@@ -4,9 +4,11 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #include "lib/access/access.h"
+#include "lib/access/freeze.h"
 #include "lib/base/io.h"
 
 static char dir[] = "/tmp/brig-access-XXXXXX";
@@ -217,4 +219,101 @@ TEST(scopes_have_names)
     CHECK_INT(scope, SCOPE_RUN);
     CHECK_INT(scope_parse(STR_LIT("root"), &scope, &err), -1);
     CHECK(strstr(err.text, "approve") != NULL);
+}
+
+/* ---- who is frozen ---- */
+
+static void issue_by(struct access *access, const char *made_by, const char *principal)
+{
+    struct token wanted = ask(TENANT_DEFAULT, SCOPE_RUN), token;
+    char text[TOKEN_TEXT_BYTES];
+    struct err err;
+
+    (void)snprintf(wanted.principal, sizeof wanted.principal, "%s", principal);
+    (void)snprintf(wanted.made_by, sizeof wanted.made_by, "%s", made_by);
+    CHECK_INT(access_issue(access, &wanted, &token, text, &err), 0);
+}
+
+static void freeze_one(const char *tenant, const char *principal)
+{
+    struct frozen entry = {.since = 1};
+    struct err err;
+
+    (void)snprintf(entry.tenant, sizeof entry.tenant, "%s", tenant);
+    (void)snprintf(entry.principal, sizeof entry.principal, "%s", principal);
+    CHECK_INT(freeze_add(dir, &entry, &err), 0);
+}
+
+static bool stops(struct freezer *freezer, const char *principal, const char *made_by,
+                  struct frozen *out)
+{
+    return freezer_stops(freezer, &(struct actor){TENANT_DEFAULT, principal, made_by}, out);
+}
+
+TEST(who_is_frozen_acts_through_no_token_of_his)
+{
+    AUTO(access) struct access *access = NULL;
+    struct freezer *freezer;
+    struct frozen by;
+
+    begin();
+    access = open_access();
+    freezer = freezer_new(dir);
+    issue_by(access, "boss", "mask");
+    issue_by(access, "mask", "below");
+    issue_by(access, "below", "mask"); /* round and round */
+    issue_by(access, "uid:0", "friend");
+    CHECK(!stops(freezer, "mask", "boss", &by));
+    freeze_one("", "boss");
+    CHECK(stops(freezer, "boss", "", &by));
+    CHECK(stops(freezer, "mask", "boss", &by));
+    CHECK_TEXT(by.principal, "boss");
+    CHECK(stops(freezer, "below", "mask", &by));
+    CHECK_TEXT(by.principal, "boss");
+    CHECK(stops(freezer, "mask", "below", &by));
+    CHECK(!stops(freezer, "mask", NULL, &by)); /* by another way in */
+    CHECK(!stops(freezer, "mask", "uid:0", &by));
+    CHECK(!stops(freezer, "friend", "uid:0", &by));
+    /* One that is made meanwhile counts at once. */
+    CHECK(!stops(freezer, "third", "friend", &by));
+    issue_by(access, "mask", "friend");
+    CHECK(stops(freezer, "third", "friend", &by));
+    freezer_free(freezer);
+    clean();
+}
+
+TEST(an_entry_of_a_tenant_concerns_that_one)
+{
+    struct freezer *freezer;
+    struct frozen by;
+
+    begin();
+    freezer = freezer_new(dir);
+    freeze_one("acme", "boss");
+    CHECK(!stops(freezer, "mask", "boss", &by));
+    CHECK(freezer_stops(freezer, &(struct actor){"acme", "mask", "boss"}, &by));
+    freezer_free(freezer);
+    clean();
+}
+
+TEST(whose_makers_cannot_be_told_is_stopped_while_somebody_is_frozen)
+{
+    struct freezer *freezer;
+    char path[64];
+    struct frozen by;
+    struct err err;
+
+    begin();
+    freezer = freezer_new(dir);
+    (void)snprintf(path, sizeof path, "%s/access.db", dir);
+    CHECK_INT(file_replace(path, "nonsense that is no database", 28, 0600, &err), 0);
+    freeze_one(TENANT_DEFAULT "x", ""); /* a tenant: nobody has to be told */
+    CHECK(!stops(freezer, "mask", "boss", &by));
+    freeze_one("", "somebody");
+    CHECK(stops(freezer, "mask", "boss", &by));
+    CHECK_INT(by.since, 0);
+    CHECK(strstr(by.reason, "who has made this token cannot be told") != NULL);
+    CHECK(!stops(freezer, "mask", "", &by)); /* came without one */
+    freezer_free(freezer);
+    clean();
 }

@@ -170,6 +170,33 @@ TEST(arena_pieces_are_zeroed_and_aligned)
     }
 }
 
+TEST(what_an_arena_gives_back_is_used_again)
+{
+    AUTO_ARENA struct arena mem = ARENA(1 << 20);
+    struct arena_mark empty = arena_mark(&mem);
+    char *kept = arena_text(&mem, STR_LIT("kept"));
+    struct arena_mark mark = arena_mark(&mem);
+    const char *next = arena_alloc(&mem, 16);
+
+    for (int i = 0; i < 100; i++) { /* more than its ceiling, were it kept */
+        memset(arena_alloc(&mem, 100), 0xff, 100);
+        memset(arena_alloc(&mem, 100000), 0xff, 100000);
+        arena_rewind(&mem, mark);
+    }
+    CHECK_TEXT(kept, "kept");
+    arena_adopt(&mem, NULL, 0);
+    arena_adopt(&mem, xmalloc(100000), 100000); /* freed with the rest, or a sanitizer says so */
+    CHECK(mem.used > 100000);
+    arena_rewind(&mem, mark);
+    arena_adopt(&mem, xmalloc(100), 100);
+    arena_rewind(&mem, mark);
+    CHECK(arena_alloc(&mem, 16) == next);
+    CHECK_INT(next[0] | next[15], 0);
+    arena_rewind(&mem, empty);
+    CHECK(mem.first == NULL);
+    CHECK_INT(mem.used, 0);
+}
+
 #define REPLACERS 8
 #define REPLACED 200
 

@@ -176,3 +176,32 @@ TEST(hostile_text_takes_no_longer_than_text_times_pattern)
     CHECK_INT(glob_new(&mem, STR_LIT("**a*a**a*a**a*a**b"), GLOB_PATH, &glob, &err), 0);
     CHECK(!glob_match(glob, (struct str){text, 20000}));
 }
+
+TEST(an_example_matches_its_pattern)
+{
+    static const struct {
+        const char *pattern, *many, *example;
+    } cases[] = {
+        {"git",        "",  "git"       },
+        {"test-*",     "",  "test-"     },
+        {"test-*",     "x", "test-x"    },
+        {"a?c",        "",  "axc"       },
+        {"[abc]d",     "",  "ad"        },
+        {"[!xab]",     "",  "c"         },
+        {"\\*",        "",  "*"         },
+        {"f\xc3\xbcr", "",  "f\xc3\xbcr"},
+    };
+    AUTO_ARENA struct arena mem = ARENA(64 * KIB);
+    char out[16];
+
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        const struct glob *glob = NULL;
+        struct err err;
+
+        CHECK_INT(glob_new(&mem, str_of(cases[i].pattern), GLOB_WORD, &glob, &err), 0);
+        CHECK(glob_example(glob, cases[i].many, out, sizeof out));
+        CHECK_TEXT(out, cases[i].example);
+        CHECK(glob_match(glob, str_of(out)));
+        CHECK(!glob_example(glob, "", out, 1) || out[0] == '\0');
+    }
+}

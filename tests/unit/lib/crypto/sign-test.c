@@ -286,3 +286,33 @@ TEST(what_is_not_a_public_key_is_refused)
         CHECK_INT(key.b[0], 0);
     }
 }
+
+/* Bytes of the right length that no secret key leads to: no point, written in a second way, of low
+ * order, or with a part of low order. */
+TEST(what_nobody_can_sign_with_is_no_public_key)
+{
+    static const char *const bad[] = {
+        "0000000000000000000000000000000000000000000000000000000000000000",
+        "ffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff",
+        "0100000000000000000000000000000000000000000000000000000000000000",
+        "0200000000000000000000000000000000000000000000000000000000000000",
+        "0000000000000000000000000000000000000000000000000000000000000080",
+        "26e8958fc2b227b045c3f489f2ef98f0d5dfac05d3c63339b13802886d53fc05",
+        "c7176a703d4dd84fba3c0b760d10670f2a2053fa2c39ccc64ec7fd7792ac037a",
+        "ecffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff7f",
+        "eeffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff7f",
+        /* the key of RFC 8410 and the point of order two */
+        "d440bbf6967b32017abe453e9823c46937af7955cf494934f3a3c7528fce991e",
+    };
+
+    for (size_t i = 0; i < COUNT(bad); i++) {
+        struct public_key key = {{0}};
+        struct err err;
+
+        CHECK_INT(public_key_read(str_of(bad[i]), &key, &err), -1);
+        CHECK_INT(err.code, ERR_INVALID);
+        CHECK_TEXT(err.text, "not an Ed25519 public key: nobody can have the other half of these "
+                             "32 bytes");
+        CHECK_INT(key.b[0], 0);
+    }
+}

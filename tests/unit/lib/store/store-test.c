@@ -19,8 +19,9 @@ static const char *const migrations[] = {
     "ALTER TABLE note ADD COLUMN colour TEXT NOT NULL DEFAULT 'red'",
 };
 
-static const struct store_schema first = {"notebook", 0x6e6f7465, migrations, 1};
-static const struct store_schema second = {"notebook", 0x6e6f7465, migrations, 2};
+static const struct store_schema first = {"notebook", 0x6e6f7465, migrations, 1, NULL};
+static const struct store_schema second = {"notebook", 0x6e6f7465, migrations, 2, NULL};
+static const struct store_schema missed = {"notebook", 0x6e6f7465, migrations, 2, "write anew"};
 
 static char dir[] = "/tmp/brig-store-XXXXXX";
 static char path[64];
@@ -206,6 +207,140 @@ TEST(a_damaged_page_is_reported_not_served)
     CHECK_INT(open_and_add(&first, "two", &err), -1);
     CHECK_INT(err.code, ERR_INTEGRITY);
     CHECK(strstr(err.text, "is damaged; keep it for examination") != NULL);
+    clean();
+}
+
+/* ---- one that was there and is gone ---- */
+
+static void remove_file(void)
+{
+    char beside[80];
+
+    CHECK_INT(unlink(path), 0);
+    (void)snprintf(beside, sizeof beside, "%s-wal", path);
+    (void)unlink(beside);
+    (void)snprintf(beside, sizeof beside, "%s-shm", path);
+    (void)unlink(beside);
+}
+
+static int renew(struct err *err)
+{
+    AUTO(store) struct store *store = NULL;
+
+    return store_renew(path, &missed, &store, err);
+}
+
+TEST(one_that_was_there_and_is_gone_is_refused_until_it_is_renewed)
+{
+    struct err err;
+
+    begin();
+    CHECK(!store_was_made(path));
+    CHECK_INT(open_and_add(&missed, "one", &err), 0);
+    CHECK(store_was_made(path));
+    CHECK_INT(open_and_add(&missed, "two", &err), 0);
+    CHECK_INT(renew(&err), -1);
+    CHECK_INT(err.code, ERR_CONFLICT);
+    CHECK_INT(ask("SELECT count(*) FROM note"), 2);
+    remove_file();
+    check_open_fails(&missed, ERR_INTEGRITY, "was there and is gone or empty");
+    CHECK_INT(access(path, F_OK), -1); /* and is not made by looking */
+    check_open_fails(&missed, ERR_INTEGRITY, "\"write anew\"");
+    CHECK_INT(file_replace(path, "", 0, 0600, &err), 0);
+    check_open_fails(&missed, ERR_INTEGRITY, "was there and is gone or empty");
+    raw_sql("PRAGMA journal_mode = WAL"); /* a header, and nothing in it */
+    check_open_fails(&missed, ERR_INTEGRITY, "was there and is gone or empty");
+    CHECK_INT(renew(&err), 0);
+    CHECK(store_was_made(path));
+    CHECK_INT(open_and_add(&missed, "three", &err), 0);
+    CHECK_INT(ask("SELECT count(*) FROM note"), 1);
+    clean();
+}
+
+TEST(a_copy_has_all_there_is_and_changes_nothing)
+{
+    AUTO(store) struct store *copy = NULL, *other = NULL;
+    struct stat before, after;
+    struct err err;
+
+    begin();
+    CHECK_INT(store_open_copy(path, &second, &copy, &err), -1);
+    CHECK_INT(err.code, ERR_NOT_FOUND);
+    CHECK_INT(stat(path, &before), -1); /* it is not made either */
+    CHECK_INT(open_and_add(&first, "one", &err), 0);
+    CHECK_INT(stat(path, &before), 0);
+    /* Also what stands in the log only; and it is brought up to date, which the file is not. */
+    CHECK_INT(store_open_copy(path, &second, &copy, &err), 0);
+    CHECK_INT(add_note(copy, "two", &err), 0);
+    CHECK_INT(store_open_copy(path, &first, &other, &err), 0);
+    CHECK_INT(add_note(other, "three", &err), 0);
+    CHECK_INT(stat(path, &after), 0);
+    CHECK_INT(after.st_size, before.st_size);
+    CHECK_INT(after.st_mtim.tv_nsec, before.st_mtim.tv_nsec);
+    store_free(TAKE(copy));
+    store_free(TAKE(other));
+    CHECK_INT(ask("SELECT count(*) FROM note"), 1);
+    /* What is missed is missed. */
+    CHECK_INT(open_and_add(&missed, "four", &err), 0);
+    CHECK_INT(unlink(path), 0);
+    CHECK_INT(store_open_copy(path, &missed, &copy, &err), -1);
+    CHECK_INT(err.code, ERR_INTEGRITY);
+    clean();
+}
+
+TEST(whoever_dies_before_the_mark_locks_nobody_out)
+{
+    char mark[80];
+    struct err err;
+
+    begin();
+    CHECK_INT(open_and_add(&missed, "one", &err), 0);
+    (void)snprintf(mark, sizeof mark, "%s/made/notes.db", dir);
+    CHECK_INT(unlink(mark), 0);
+    CHECK_INT(open_and_add(&missed, "two", &err), 0);
+    CHECK_INT(access(mark, F_OK), 0);
+    CHECK_INT(ask("SELECT count(*) FROM note"), 2);
+    /* Nor does one who dies while he renews it. */
+    CHECK_INT(unlink(mark), 0);
+    remove_file();
+    CHECK_INT(open_and_add(&missed, "three", &err), 0);
+    CHECK_INT(access(mark, F_OK), 0);
+    clean();
+}
+
+TEST(one_that_is_not_missed_is_made_again)
+{
+    struct err err;
+
+    begin();
+    CHECK_INT(open_and_add(&first, "one", &err), 0);
+    CHECK(!store_was_made(path));
+    remove_file();
+    CHECK_INT(open_and_add(&first, "two", &err), 0);
+    clean();
+}
+
+TEST(processes_that_make_it_together_find_it_made)
+{
+    pid_t children[8];
+
+    begin();
+    for (size_t i = 0; i < COUNT(children); i++) {
+        children[i] = fork();
+        if (children[i] == 0) {
+            struct err err;
+
+            _exit(open_and_add(&missed, "one", &err) == 0 ? 0 : 1);
+        }
+    }
+    for (size_t i = 0; i < COUNT(children); i++) {
+        int status = -1;
+
+        CHECK_INT(waitpid(children[i], &status, 0), children[i]);
+        CHECK_INT(status, 0);
+    }
+    CHECK(store_was_made(path));
+    CHECK_INT(ask("SELECT count(*) FROM note"), 8);
     clean();
 }
 
