@@ -5,23 +5,27 @@
  * beats ask beats allow; of equals the first in the file is named. When none matches, the
  * default of the policy decides.
  *
- * A carrier (carrier.h) is judged twice: as itself, and by what is inside. The stricter verdict
- * holds. What cannot be seen counts as ask, except
+ * A carrier (lib/shell) is judged twice: as itself, and by every command inside. The strictest
+ * verdict holds. What cannot be seen counts as ask, except
  *   - under a policy that refuses nothing (default allow, no deny or ask rule), and
  *   - when an allow rule without any wildcard spells out this very command.
  * A script given to an interpreter is an argument like others, so an allow rule need not name it
- * once more; but a shell is allowed only by a rule without wildcards. Deny and ask rules that
- * match inside hold in every case. */
+ * once more; but a shell that runs one is allowed only by a rule without wildcards. Deny and ask
+ * rules that match inside hold in every case. */
 #include "flow/decide/decide.h"
 
 #include <string.h>
 
 #include "flow/decide/carrier.h"
+#include "flow/decide/layers.h"
 #include "flow/decide/policy.h"
+#include "flow/decide/rule-match.h"
+#include "lib/base/clock.h"
 #include "lib/base/limits.h"
 
-#define CARRIER_DEPTH_MAX 8
 #define SCAN_WORDS_MAX 256
+#define CONCERNS_MAX 1024 /* commands of one text whose words are looked at twice */
+#define PLACE_BYTES_MAX 60
 
 /* How a verdict came about, while it is being looked for. */
 struct finding {
@@ -34,181 +38,50 @@ struct finding {
 struct judge {
     const struct policy *policy;
     struct arena *mem;
-    bool bare_names_trusted; /* the request does not bring a PATH of its own */
+    struct subject *subject;
 };
-
-/* ---- does a rule match ---- */
-
-static bool has_dot_dot(struct str path)
-{
-    struct str rest = path;
-
-    while (rest.n)
-        if (str_is(str_cut(&rest, '/'), ".."))
-            return true;
-    return false;
-}
-
-/* Absolute, with no empty, "." or ".." component: only then does the text say which file. */
-static bool is_plain_path(struct str path)
-{
-    struct str rest = path;
-
-    if (path.n < 2 || path.p[0] != '/')
-        return false;
-    rest = (struct str){path.p + 1, path.n - 1};
-    while (rest.n) {
-        struct str part = str_cut(&rest, '/');
-
-        if (part.n == 0 || str_is(part, ".") || str_is(part, ".."))
-            return false;
-    }
-    return path.p[path.n - 1] != '/';
-}
-
-/* An absolute path without empty, "." and ".." components, and with /usr/bin written /bin. */
-static struct str resolved(struct str path, char *out)
-{
-    struct str rest = path;
-    struct str result;
-    size_t n = 0;
-
-    while (rest.n) {
-        struct str part = str_cut(&rest, '/');
-
-        if (part.n == 0 || str_is(part, "."))
-            continue;
-        if (str_is(part, "..")) {
-            while (n && out[--n] != '/')
-                continue;
-            continue;
-        }
-        out[n++] = '/';
-        memcpy(out + n, part.p, part.n);
-        n += part.n;
-    }
-    result = (struct str){out, n};
-    if (str_starts(result, "/usr/bin/") || str_starts(result, "/usr/sbin/"))
-        result = (struct str){out + 4, n - 4};
-    return result;
-}
-
-static bool names_site(const struct program *program, struct str typed)
-{
-    char path[PATH_BYTES_MAX];
-
-    return typed.n < sizeof path && glob_match(program->site, resolved(typed, path));
-}
-
-/* For deny and ask: by name wherever the program lies, by path where the path is known. */
-static bool names_program(const struct program *program, struct str typed, struct str base)
-{
-    if (glob_match(program->word, typed))
-        return true;
-    if (!program->has_slash)
-        return base.n < typed.n && glob_match(program->word, base);
-    if (typed.n == 0 || typed.p[0] != '/' || typed.n >= PATH_BYTES_MAX)
-        return glob_match(program->base, base);
-    return names_site(program, typed);
-}
-
-/* For allow: a bare name is looked up in read-only folders, so it may stand for the program; a
- * path is only ever allowed as a path. */
-static bool allows_program(const struct judge *judge, const struct program *program,
-                           struct str typed, struct str base)
-{
-    if (!program->has_slash)
-        return judge->bare_names_trusted && base.n == typed.n && glob_match(program->word, typed);
-    return glob_match(program->path, typed) && is_plain_path(typed);
-}
-
-static bool place_matches(const struct place *place, struct str word, bool allowing)
-{
-    for (size_t i = 0; i < place->n; i++) {
-        /* "/workspace/" and a star must not reach out of /workspace. */
-        if (allowing && place->has_slash[i] && !glob_is_literal(place->any[i]) && has_dot_dot(word))
-            continue;
-        if (glob_match(place->any[i], word))
-            return true;
-    }
-    return false;
-}
-
-/* Words against places, both from their first one. After a ** only the latest one ever needs to
- * be widened: what earlier ones took is the least they can take. */
-static bool words_match(const struct place *places, size_t place_n, struct slice words,
-                        bool allowing)
-{
-    size_t p = 0, w = 0, rest_p = SIZE_MAX, rest_w = 0;
-
-    while (w < words.n) {
-        if (p < place_n && places[p].rest) {
-            rest_p = p++;
-            rest_w = w;
-        } else if (p < place_n && place_matches(&places[p], str_of(words.v[w]), allowing)) {
-            p++;
-            w++;
-        } else if (rest_p != SIZE_MAX) {
-            p = rest_p + 1;
-            w = ++rest_w;
-        } else {
-            return false;
-        }
-        if (p == place_n && p && places[p - 1].rest)
-            return true; /* a final ** takes all that is left */
-    }
-    while (p < place_n && places[p].rest)
-        p++;
-    return p == place_n;
-}
-
-static bool rule_matches(const struct judge *judge, const struct rule *rule, struct slice words,
-                         struct str typed, struct str base)
-{
-    bool allowing = rule->kind == VERDICT_ALLOW;
-    bool program = false;
-
-    if (rule->program_n == 0)
-        return words_match(rule->places, rule->place_n, words, allowing);
-    for (size_t i = 0; i < rule->program_n && !program; i++)
-        program = allowing ? allows_program(judge, &rule->programs[i], typed, base)
-                           : names_program(&rule->programs[i], typed, base);
-    return program && words_match(rule->places + 1, rule->place_n - 1,
-                                  (struct slice){words.v + 1, words.n - 1}, allowing);
-}
 
 /* ---- which verdict follows ---- */
 
+/* Those of the rule, or (NULL, or it names none) of the group "default". */
+static const struct approvers *approvers_of(const struct policy *policy, const struct rule *rule)
+{
+    if (rule && rule->approvers)
+        return rule->approvers;
+    for (size_t i = 0; i < policy->approvers_n; i++)
+        if (strcmp(policy->approvers[i].terms.group, "default") == 0)
+            return &policy->approvers[i];
+    return NULL;
+}
+
+static unsigned quorum_of(const struct policy *policy, const struct finding *finding)
+{
+    const struct approvers *approvers = approvers_of(policy, finding->rule);
+
+    return approvers ? approvers->terms.quorum : 1;
+}
+
 /* The stricter one; of equals one that can name a rule, then the first. */
-static struct finding stricter(struct finding a, struct finding b)
+static struct finding stricter(const struct policy *policy, struct finding a, struct finding b)
 {
     if (a.kind != b.kind)
         return a.kind < b.kind ? a : b;
+    if (a.kind == VERDICT_ASK) {
+        unsigned of_a = quorum_of(policy, &a), of_b = quorum_of(policy, &b);
+
+        if (of_a != of_b) /* few people's word does not carry what needs that of more */
+            return of_a > of_b ? a : b;
+    }
     return !a.rule && b.rule ? b : a;
 }
 
-/* Rules against the words from their first one; for words further back (later), rules that begin
- * with ** are left out: they have been held against all of the words already. */
+/* Rules against the words from their first one. */
 static struct finding judge_words(const struct judge *judge, struct slice words, bool later)
 {
-    const struct policy *policy = judge->policy;
-    struct str typed = str_of(words.v[0]);
-    struct str base = str_of(program_base(words.v[0]));
-    struct finding best = {.kind = policy->fallback};
+    const struct rule *rule = rule_find(judge->subject, words, later);
 
-    for (size_t i = 0; i < policy->rule_n; i++) {
-        const struct rule *rule = &policy->rules[i];
-
-        /* Strictest first (DENY is the smallest): skip what could not change anything. */
-        if ((best.rule && rule->kind >= best.rule->kind) || (later && rule->program_n == 0))
-            continue;
-        if (rule_matches(judge, rule, words, typed, base))
-            best = (struct finding){.kind = rule->kind, .rule = rule};
-    }
-    return best;
+    return (struct finding){.kind = rule ? rule->kind : judge->policy->fallback, .rule = rule};
 }
-
-static struct finding judge_command(const struct judge *judge, struct slice words, unsigned depth);
 
 /* Deny and ask rules against every place where a command could begin. */
 static struct finding scan_words(const struct judge *judge, struct slice words, struct finding best)
@@ -217,48 +90,200 @@ static struct finding scan_words(const struct judge *judge, struct slice words, 
         struct finding found = judge_words(judge, (struct slice){words.v + at, words.n - at}, true);
 
         if (found.rule && found.kind != VERDICT_ALLOW)
-            best = stricter(best, found);
+            best = stricter(judge->policy, best, found);
     }
     return best;
 }
 
-static struct finding judge_inside(const struct judge *judge, struct slice words, unsigned depth,
-                                   const struct inside *inside, struct finding own)
+/* ---- what is inside ---- */
+
+/* Everything a carrier runs, and what is found about each. */
+struct looked {
+    const struct judge *judge;
+    struct shell_script script;
+    struct arena *mem;
+    struct finding *own;
+    struct finding *best;
+};
+
+static struct slice words_of(struct arena *mem, const struct shell_command *command)
 {
-    bool by_rule = own.kind == VERDICT_ALLOW && own.rule;
-    bool spelled_out = by_rule && own.rule->literal;
-    bool opaque = inside->opaque || (inside->shell && by_rule);
-    struct finding best = own;
+    const char **v = arena_array(mem, const char *, command->word_n + 1);
 
-    for (size_t i = 0; i < inside->n; i++) {
-        struct finding found = {0};
+    for (size_t i = 0; i < command->word_n; i++)
+        v[i] = command->words[i].text.p;
+    return (struct slice){v, command->word_n};
+}
 
-        if (depth == CARRIER_DEPTH_MAX) {
-            opaque = true;
-            break;
+/* An assignment alone, or a group that is redirected, runs nothing by itself. */
+static struct finding judge_alone(const struct looked *looked, size_t i)
+{
+    const struct shell_command *command = &looked->script.commands[i];
+
+    if (command->word_n == 0)
+        return (struct finding){.kind = VERDICT_ALLOW};
+    return judge_words(looked->judge, words_of(looked->mem, command), false);
+}
+
+static bool is_by_rule(const struct finding *own)
+{
+    return own->kind == VERDICT_ALLOW && own->rule;
+}
+
+static bool is_spelled_out(const struct finding *own)
+{
+    return is_by_rule(own) && own->rule->literal;
+}
+
+/* Files that a redirection opens are no words of a command, so no rule has seen them. */
+static bool opens_files(const struct shell_command *command)
+{
+    for (size_t i = 0; i < command->redirect_n; i++) {
+        const struct shell_redirect *redirect = &command->redirects[i];
+
+        if (redirect->kind != SHELL_COPIES && redirect->kind != SHELL_TEXT &&
+            !(redirect->target.known == SHELL_LITERAL &&
+              str_is(redirect->target.text, "/dev/null")))
+            return true;
+    }
+    return false;
+}
+
+static bool steers(const struct shell_command *command)
+{
+    for (size_t i = 0; i < command->assignment_n; i++)
+        if (is_steering_variable(command->assignments[i].text.p))
+            return true;
+    return false;
+}
+
+/* Words that are not certain: the first one says which rules could be about it at all. */
+static bool is_uncertain(const struct looked *looked, size_t i)
+{
+    const struct shell_command *command = &looked->script.commands[i];
+
+    if (command->known == SHELL_LITERAL)
+        return false;
+    return command->word_n == 0 || command->words[0].known != SHELL_LITERAL ||
+           is_by_rule(&looked->own[i]) || i >= CONCERNS_MAX ||
+           rule_concerns(looked->judge->policy, command->words[0].text.p);
+}
+
+/* Whether its words make it do something that no rule can be held against. */
+static bool hides_in_words(const struct looked *looked, size_t i)
+{
+    const struct finding *own = &looked->own[i];
+    unsigned flags = looked->script.commands[i].flags;
+
+    if (is_spelled_out(own))
+        return false;
+    return flags & SHELL_HIDES ||
+           (is_by_rule(own) && flags & SHELL_RUNS_FILE && flags & SHELL_IS_SHELL);
+}
+
+/* Whether something besides its words does. */
+static bool hides_beside_words(const struct looked *looked, size_t i)
+{
+    const struct shell_command *command = &looked->script.commands[i];
+    bool strict = is_by_rule(&looked->own[i]) || looked->judge->policy->fallback != VERDICT_ALLOW;
+
+    return is_uncertain(looked, i) || steers(command) || (strict && opens_files(command));
+}
+
+static const char *name_of(const struct shell_command *command)
+{
+    if (command->carrier)
+        return command->carrier;
+    return command->within ? command->within : "it";
+}
+
+/* Where in a text it stands, in its own words. */
+static const char *place_of(struct arena *mem, const struct shell_script *script, size_t i)
+{
+    const struct shell_command *command = &script->commands[i];
+    char text[PLACE_BYTES_MAX + 1];
+    size_t n = 0;
+
+    if (command->parent == SHELL_NONE || (command->flags & SHELL_FILE) ||
+        !(script->commands[command->parent].flags & SHELL_IS_SHELL))
+        return command->within;
+    for (size_t k = 0; k < command->word_n && n < PLACE_BYTES_MAX; k++) {
+        if (k)
+            text[n++] = ' ';
+        for (size_t b = 0; b < command->words[k].text.n && n < PLACE_BYTES_MAX; b++) {
+            char c = command->words[k].text.p[b];
+
+            if (c < ' ' || c > '~')
+                c = '?';
+            text[n++] = c;
         }
-        found = judge_command(judge, inside->commands[i], depth + 1);
-        if (!found.within)
-            found.within = inside->carrier;
-        if (!(spelled_out || inside->script) || (found.rule && found.kind != VERDICT_ALLOW))
-            best = stricter(best, found);
     }
-    if (inside->scan)
-        best = scan_words(judge, words, best);
-    if (opaque && !spelled_out)
-        best = stricter(best, (struct finding){.kind = VERDICT_ASK, .opaque = inside->carrier});
-    return best;
+    text[n] = '\0';
+    return arena_printf(mem, "%s: %s", command->within, text);
 }
 
-static struct finding judge_command(const struct judge *judge, struct slice words, unsigned depth)
+/* What is found about one command counts for the carrier around it, too. A file that is run, or
+ * what runs on another machine, is an argument like others: only rules that stop it count. */
+static void pass_on(struct looked *looked, size_t i)
 {
-    struct finding own = judge_words(judge, words, false);
-    struct inside inside;
+    const struct shell_command *command = &looked->script.commands[i];
+    struct finding found = looked->best[i];
+    size_t outer = command->parent;
+    bool argument = command->flags & (SHELL_FILE | SHELL_REMOTE);
 
-    if (!judge->policy->restricts && judge->policy->fallback == VERDICT_ALLOW)
-        return own; /* nothing could be refused, inside or outside */
-    carrier_look(judge->mem, words, &inside);
-    return inside.carrier ? judge_inside(judge, words, depth, &inside, own) : own;
+    if (outer == SHELL_NONE)
+        return;
+    if (!found.within)
+        found.within = place_of(looked->mem, &looked->script, i);
+    if (!(is_spelled_out(&looked->own[outer]) || argument) ||
+        (found.rule && found.kind != VERDICT_ALLOW))
+        looked->best[outer] = stricter(looked->judge->policy, looked->best[outer], found);
+}
+
+static void settle(struct looked *looked, size_t i)
+{
+    const struct shell_command *command = &looked->script.commands[i];
+    struct finding *best = &looked->best[i];
+
+    if (command->flags & SHELL_SCANS)
+        *best = scan_words(looked->judge, words_of(looked->mem, command), *best);
+    if (hides_in_words(looked, i) || hides_beside_words(looked, i))
+        *best = stricter(looked->judge->policy, *best,
+                         (struct finding){.kind = VERDICT_ASK, .opaque = name_of(command)});
+}
+
+/* Carriers stand before what they run, so from the last one to the first. */
+static struct finding judge_inside(const struct judge *judge, struct slice words)
+{
+    AUTO_ARENA struct arena mem = ARENA(SHELL_MEMORY_MAX);
+    struct looked looked = {.judge = judge, .mem = &mem};
+    struct finding result;
+    size_t n;
+
+    shell_look(&mem, words.v, words.n, &looked.script);
+    n = looked.script.n;
+    looked.own = arena_array(&mem, struct finding, n);
+    looked.best = arena_array(&mem, struct finding, n);
+    for (size_t i = 0; i < n; i++)
+        looked.best[i] = looked.own[i] = judge_alone(&looked, i);
+    for (size_t i = n; i-- > 0;) {
+        settle(&looked, i);
+        pass_on(&looked, i);
+    }
+    result = looked.best[0];
+    if (result.opaque)
+        result.opaque = arena_text(judge->mem, str_of(result.opaque));
+    if (result.within)
+        result.within = arena_text(judge->mem, str_of(result.within));
+    return result;
+}
+
+static struct finding judge_command(const struct judge *judge, struct slice words)
+{
+    if ((!judge->policy->restricts && judge->policy->fallback == VERDICT_ALLOW) ||
+        !shell_may_carry(shell_base(words.v[0])))
+        return judge_words(judge, words, false); /* nothing inside, or nothing to be refused */
+    return judge_inside(judge, words);
 }
 
 /* An allow rule is about the program it names; a request that also decides where programs and
@@ -271,7 +296,7 @@ static const char *steering_variable(const struct action *action)
     return NULL;
 }
 
-static bool brings_path(const struct action *action)
+bool action_brings_path(const struct action *action)
 {
     for (size_t i = 0; i < action->env.n; i++)
         if (strncmp(action->env.v[i], "PATH=", 5) == 0)
@@ -335,21 +360,96 @@ static struct verdict verdict_of(const struct policy *policy, struct arena *mem,
     return verdict;
 }
 
-static struct verdict judge_action(const struct policy *policy, struct run *run)
+/* A condition that could not be evaluated counted closed, and people should know. */
+static void say_closed(struct arena *mem, const struct subject *subject,
+                       const struct finding *finding, struct verdict *verdict)
+{
+    const struct rule *closed = subject->closed;
+
+    if (!closed || (finding->rule && finding->rule != closed) || finding->opaque)
+        return;
+    if (finding->rule)
+        verdict->text = arena_printf(mem, "%s; its condition could not be evaluated: %s",
+                                     verdict->text, subject->closed_why);
+    else
+        verdict->text = arena_printf(mem,
+                                     "rule %s, line %u, does not count: its condition could "
+                                     "not be evaluated: %s",
+                                     closed->name, closed->line, subject->closed_why);
+}
+
+/* Of all that was looked at, in all layers, the gravest. */
+static void note_effect(struct run *run, const struct subject *subject)
+{
+    struct slice words = {run->action.argv.v, run->action.argv.n};
+    struct effect_seen seen = subject->effect;
+
+    if (!seen.effect)
+        seen = effect_of(words, names_tool(&run->action, words), subject->bare_names_trusted);
+    if (run->action.effect)
+        seen = effect_as_said(seen, run->action.effect);
+    if (run->effect.id && run->effect.risk >= seen.risk)
+        return;
+    run->effect.id = seen.effect->id;
+    run->effect.risk = seen.risk;
+}
+
+int64_t decide_now(const struct run *run)
+{
+    return run->decided_at ? run->decided_at : (int64_t)(clock_wall_ns() / 1000000000);
+}
+
+/* ---- whose word it needs ---- */
+
+/* A copy: the run may outlive the policy. */
+static const struct approval_terms *terms_of(const struct policy *policy, struct arena *mem,
+                                             const struct rule *rule)
+{
+    const struct approvers *approvers = approvers_of(policy, rule);
+    struct approval_terms *terms;
+    const char **by;
+
+    if (!approvers)
+        return NULL;
+    terms = arena_new(mem, struct approval_terms);
+    *terms = approvers->terms;
+    terms->group = arena_text(mem, str_of(terms->group));
+    by = arena_array(mem, const char *, terms->by.n + 1);
+    for (size_t i = 0; i < terms->by.n; i++)
+        by[i] = arena_text(mem, str_of(terms->by.v[i]));
+    terms->by.v = by;
+    return terms;
+}
+
+const struct approval_terms *policy_default_terms(const struct policy *policy, struct arena *mem)
+{
+    return terms_of(policy, mem, NULL);
+}
+
+struct verdict judge_action(const struct policy *policy, struct run *run)
 {
     const struct action *action = &run->action;
-    struct judge judge = {policy, &run->mem, !brings_path(action)};
+    struct subject subject = {.policy = policy,
+                              .run = run,
+                              .bare_names_trusted = !action_brings_path(action),
+                              .now = decide_now(run),
+                              .steps = DECIDE_STEPS_MAX};
+    struct judge judge = {policy, &run->mem, &subject};
     struct finding finding;
     const char *steering;
     struct verdict verdict;
 
-    /* Without commands and without a default the policy has no say about commands. */
-    if (!policy->has_commands && !policy->has_default)
+    /* Without rules and without a default the policy has no say about commands. */
+    if (!policy->has_commands && !policy->has_default && policy->rule_n == 0) {
+        note_effect(run, &subject);
         return (struct verdict){.kind = VERDICT_ALLOW,
                                 .reason = REASON_POLICY_DEFAULT_ALLOW,
                                 .text = "the policy has no rules about commands"};
-    finding = judge_command(&judge, (struct slice){action->argv.v, action->argv.n}, 0);
+    }
+    finding = judge_command(&judge, (struct slice){action->argv.v, action->argv.n});
+    note_effect(run, &subject);
     verdict = verdict_of(policy, &run->mem, &finding);
+    say_closed(&run->mem, &subject, &finding, &verdict);
     steering = steering_variable(action);
     if (steering && finding.kind == VERDICT_ALLOW && finding.rule) {
         verdict.kind = VERDICT_ASK;
@@ -358,62 +458,7 @@ static struct verdict judge_action(const struct policy *policy, struct run *run)
             arena_printf(&run->mem, "the variable %.*s can make an allowed program run another one",
                          (int)strcspn(steering, "="), steering);
     }
+    if (verdict.kind == VERDICT_ASK)
+        verdict.terms = terms_of(policy, &run->mem, finding.rule);
     return verdict;
-}
-
-/* ---- what the policy demands of the sandbox ---- */
-
-static struct words words_copy(struct arena *mem, struct words words)
-{
-    const char **v;
-
-    if (words.n == 0)
-        return (struct words){0};
-    v = arena_array(mem, const char *, words.n + 1);
-    for (size_t i = 0; i < words.n; i++)
-        v[i] = arena_text(mem, str_of(words.v[i]));
-    return (struct words){v, words.n};
-}
-
-static struct demand demand_copy(struct arena *mem, const struct demand *demand)
-{
-    struct demand copy = *demand;
-
-    copy.read_only = words_copy(mem, demand->read_only);
-    copy.read_write = words_copy(mem, demand->read_write);
-    if (demand->network_rules.n)
-        copy.network_rules = arena_str(mem, demand->network_rules);
-    if (demand->not_enforceable)
-        copy.not_enforceable = arena_text(mem, str_of(demand->not_enforceable));
-    return copy;
-}
-
-static bool is_well_formed(const struct action *action)
-{
-    if (action->argv.n == 0 || action->argv.n > ARGV_WORDS_MAX)
-        return false;
-    for (size_t i = 0; i < action->argv.n; i++)
-        if (!action->argv.v[i])
-            return false;
-    return true;
-}
-
-int decide_run(const struct policy *policy, struct run *run, struct err *err)
-{
-    run->verdict = (struct verdict){.kind = VERDICT_DENY, .reason = REASON_DECISION_ERROR};
-    run->demand = demand_copy(&run->mem, &policy->demand);
-    memcpy(run->policy_hash, policy->hash, sizeof policy->hash);
-    if (!is_well_formed(&run->action))
-        return err_set(err, ERR_INVALID, "deciding: there is no command");
-
-    /* A sandbox that is made runs nothing; rules meet its commands, one by one. */
-    run->verdict = action_keeps(run->action.kind)
-                       ? (struct verdict){.kind = VERDICT_ALLOW, .reason = REASON_SANDBOX_CREATE}
-                       : judge_action(policy, run);
-    if (run->demand.not_enforceable && run->verdict.kind != VERDICT_DENY)
-        run->verdict = (struct verdict){.kind = VERDICT_DENY,
-                                        .reason = REASON_POLICY_NOT_ENFORCEABLE,
-                                        .line = policy->not_enforceable_line,
-                                        .text = run->demand.not_enforceable};
-    return 0;
 }

@@ -10,7 +10,10 @@
 struct load {
     struct policy *policy;
     struct arena *mem;
-    struct mark where; /* of the complaint */
+    struct str text;      /* of the whole file */
+    struct mark where;    /* of the complaint */
+    uint32_t *rule_names; /* a hash table: places of rules, from 1 */
+    size_t rule_names_n;
     struct err *err;
 };
 
@@ -57,15 +60,26 @@ int load_count(struct load *load, const struct json *container, const char *what
 /* A pattern that glob_new() takes, without braces, whose meaning differs between engines. */
 int load_glob(struct load *load, const struct json *value, enum glob_kind kind, const char *what);
 
+bool has_dot_dot(struct str path); /* ".." as a part of it */
 int load_filesystem(struct load *load, const struct json *section) MUST_CHECK;
 int load_landlock(struct load *load, const struct json *section) MUST_CHECK;
 int load_process(struct load *load, const struct json *section) MUST_CHECK;
+int load_external(struct load *load, const struct json *section) MUST_CHECK;
 int load_limits(struct load *load, const struct json *section) MUST_CHECK;
-int load_commands(struct load *load, const struct json *section) MUST_CHECK;
+int load_elevated(struct load *load, const struct json *section) MUST_CHECK;
+int load_budgets(struct load *load, const struct json *section) MUST_CHECK;
+/* Behind the default, and what may confirm. Each may be NULL. */
+int load_commands(struct load *load, const struct json *commands,
+                  const struct json *paths) MUST_CHECK;
+/* Before the rules, which name its groups. */
+int load_approvals(struct load *load, const struct json *section) MUST_CHECK;
+/* The group a rule names. */
+int load_approval_name(struct load *load, const struct json *value, const struct approvers **out);
 #define NETWORK_KEY_BYTES_MAX 256 /* the name of an entry */
-/* network_policies, network_peers, agent_proposals: each may be NULL. */
+/* network_policies, network_peers, agent_proposals, secrets: each may be NULL. */
 int load_network(struct load *load, const struct json *section, const struct json *peers,
-                 const struct json *proposals) MUST_CHECK;
+                 const struct json *proposals, const struct json *secrets) MUST_CHECK;
+int load_secrets(struct load *load, const struct json *section) MUST_CHECK;
 int load_peers(struct load *load, const struct json *section) MUST_CHECK;
 
 /* One list of an endpoint's rules. */
@@ -100,10 +114,10 @@ int load_document(struct load *load, const struct json *map, const char *what) M
 /* Endpoints that are for the same place must mean the same by it. */
 int load_overlaps(struct load *load, const struct json *section) MUST_CHECK;
 
-/* Keeps the sections, checked, as lib/egress compiles them; without peers there is none of theirs.
- */
+/* Keeps the sections, checked, as lib/egress compiles them. Without peers, and without secrets,
+ * there is none of theirs: an empty list of secrets is not the same as none. */
 int load_network_text(struct load *load, const struct json *section, const struct json *peers,
-                      bool takes_proposals) MUST_CHECK;
+                      const struct json *secrets, bool takes_proposals) MUST_CHECK;
 
 /* Hosts and addresses; the mark of the value is used in complaints. */
 int load_host(struct load *load, const struct json *value, bool *is_address) MUST_CHECK;

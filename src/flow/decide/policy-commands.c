@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The section commands: rules over the words of a command. */
-#include "flow/decide/load.h"
+/* The sections commands, rules over the words of a command, and paths, rules over what they name.
+ */
+#include "flow/decide/load-rule.h"
 
 #include <string.h>
+
+#include "flow/decide/rule-match.h"
 
 /* An allow rule whose program begins with fewer plain characters than this names no program. */
 #define PROGRAM_PLAIN_MIN 3
@@ -15,14 +18,35 @@ struct rule_keys {
     const struct json *ask;
     const struct json *deny;
     const struct json *reason;
+    struct condition_keys conditions;
+    const struct json *approval;
 };
 
+#define TAKES_SOME (TAKES_TEXT | TAKES_LIST)
+#define CONDITION(key, takes)                                                                      \
+    {                                                                                              \
+#key, offsetof(struct rule_keys, conditions.key), takes, false                             \
+    }
+
+/* An empty list of words, or none at all, is a rule over every command. */
 static const struct field rule_fields[] = {
-    {"name",   offsetof(struct rule_keys, name),   TAKES_TEXT, false},
-    {"allow",  offsetof(struct rule_keys, allow),  TAKES_LIST, false},
-    {"ask",    offsetof(struct rule_keys, ask),    TAKES_LIST, false},
-    {"deny",   offsetof(struct rule_keys, deny),   TAKES_LIST, false},
-    {"reason", offsetof(struct rule_keys, reason), TAKES_TEXT, false},
+    {"name",     offsetof(struct rule_keys, name),     TAKES_TEXT, false},
+    {"allow",    offsetof(struct rule_keys, allow),    TAKES_LIST, false},
+    {"ask",      offsetof(struct rule_keys, ask),      TAKES_LIST, false},
+    {"deny",     offsetof(struct rule_keys, deny),     TAKES_LIST, false},
+    {"reason",   offsetof(struct rule_keys, reason),   TAKES_TEXT, false},
+    CONDITION(principal, TAKES_SOME),
+    CONDITION(tenant, TAKES_SOME),
+    CONDITION(provider, TAKES_SOME),
+    CONDITION(tool, TAKES_SOME),
+    CONDITION(env, TAKES_SOME),
+    CONDITION(paths, TAKES_SOME),
+    CONDITION(effect, TAKES_SOME),
+    CONDITION(risk, TAKES_TEXT),
+    CONDITION(time, TAKES_MAP),
+    CONDITION(cost, TAKES_TEXT),
+    CONDITION(when, TAKES_TEXT),
+    {"approval", offsetof(struct rule_keys, approval), TAKES_TEXT, false},
 };
 
 static int new_glob(struct load *load, struct mark mark, struct str pattern, enum glob_kind kind,
@@ -83,6 +107,12 @@ static int load_program(struct load *load, const struct json *word, enum verdict
     struct str text = word->text;
 
     out->has_slash = memchr(text.p, '/', text.n) != NULL;
+    /* A command's path is compared without such parts, so this one would match nothing. */
+    if (kind != VERDICT_ALLOW && text.p[0] == '/' && !is_plain_path(text))
+        return load_bad(load, word->mark,
+                        "\"%s\": the path of a program is written without \"//\", \".\" and "
+                        "\"..\", and does not end in \"/\"",
+                        shown(load, text));
     if (new_glob(load, word->mark, text, GLOB_WORD, &out->word) < 0)
         return -1;
     if (out->has_slash &&
@@ -184,13 +214,28 @@ static int load_programs(struct load *load, const struct json *in, struct rule *
     return 0;
 }
 
+/* Without words a rule is over every command, so it has to say something else. */
+static int check_wordless(struct load *load, const struct json *list, const struct rule *rule)
+{
+    if (!rule->conditions)
+        return load_bad(load, list->mark,
+                        "a rule without words needs a condition; name a program, or say what it is "
+                        "about with effect, paths, when, …");
+    if (rule->kind == VERDICT_ALLOW && !conditions_narrow(rule->conditions))
+        return load_bad(load, list->mark,
+                        "an allow rule without words needs a condition about who or what: "
+                        "principal, tenant, provider, tool, paths, effect, risk or when");
+    return 0;
+}
+
 static int load_pattern(struct load *load, const struct json *list, struct rule *rule)
 {
     struct place *places;
     size_t n = 0;
 
     if (list->n == 0)
-        return load_bad(load, list->mark, "a rule without words matches nothing; name a program");
+        return check_wordless(load, list, rule);
+
     if (list->n > POLICY_PATTERN_WORDS_MAX)
         return load_bad(load, list->mark, "more than %d words in a rule", POLICY_PATTERN_WORDS_MAX);
     rule->literal = true;
@@ -210,13 +255,32 @@ static int load_pattern(struct load *load, const struct json *list, struct rule 
 
 /* ---- rules ---- */
 
+/* The rule that has this name already, or NULL; then it is this one's. The table has twice as many
+ * places as there are rules, so looking is short however many there are. */
+static const struct rule *name_taken(struct load *load, struct str name, size_t at)
+{
+    uint64_t hash = UINT64_C(0xcbf29ce484222325);
+    size_t mask = load->rule_names_n - 1;
+
+    for (size_t i = 0; i < name.n; i++)
+        hash = (hash ^ (unsigned char)name.p[i]) * UINT64_C(0x100000001b3);
+    for (size_t place = hash & mask;; place = (place + 1) & mask) {
+        uint32_t *rule = &load->rule_names[place];
+
+        if (*rule == 0) {
+            *rule = (uint32_t)at + 1;
+            return NULL;
+        }
+        if (str_is(name, load->policy->rules[*rule - 1].name))
+            return &load->policy->rules[*rule - 1];
+    }
+}
+
 /* Names appear in receipts and on terminals: plain, short, and one rule each. */
 static int load_name(struct load *load, const struct json *name, size_t at, struct rule *rule)
 {
-    if (!name) {
-        rule->name = arena_printf(load->mem, "commands[%zu]", at);
-        return 0;
-    }
+    const struct rule *taken;
+
     if (load_text(load, name, NAME_MAX_BYTES, "the name of a rule") < 0)
         return -1;
     for (size_t i = 0; i < name->text.n; i++) {
@@ -228,15 +292,40 @@ static int load_name(struct load *load, const struct json *name, size_t at, stru
                             "name \"%s\": use letters, digits, \"-\", \"_\" and \".\"",
                             shown(load, name->text));
     }
-    for (size_t i = 0; i < at; i++)
-        if (str_is(name->text, load->policy->rules[i].name))
-            return load_bad(load, name->mark, "name \"%s\" is taken by the rule in line %u",
-                            shown(load, name->text), load->policy->rules[i].line);
+    taken = name_taken(load, name->text, at);
+    if (taken)
+        return load_bad(load, name->mark, "name \"%s\" is taken by the rule in line %u",
+                        shown(load, name->text), taken->line);
     rule->name = arena_text(load->mem, name->text);
     return 0;
 }
 
-static int load_rule(struct load *load, const struct json *in, size_t at, struct rule *rule)
+static int load_reason(struct load *load, const struct json *reason, struct rule *rule)
+{
+    if (!reason)
+        return 0;
+    if (load_text(load, reason, REASON_MAX_BYTES, "\"reason\"") < 0)
+        return -1;
+    rule->reason = arena_text(load->mem, reason->text);
+    return 0;
+}
+
+/* What every rule may say of itself, whatever it is about. */
+static int load_common(struct load *load, const struct rule_keys *keys, const char *unnamed,
+                       struct rule *rule)
+{
+    rule->name = unnamed;
+    if (keys->name && load_name(load, keys->name, (size_t)(rule - load->policy->rules), rule) < 0)
+        return -1;
+    if (keys->approval && rule->kind != VERDICT_ASK)
+        return load_bad(load, keys->approval->key_mark, "\"approval\" belongs to a rule that asks");
+    if (keys->approval && load_approval_name(load, keys->approval, &rule->approvers) < 0)
+        return -1;
+    return load_reason(load, keys->reason, rule);
+}
+
+static int load_rule(struct load *load, const struct json *in, const char *unnamed,
+                     struct rule *rule)
 {
     struct rule_keys keys = {0};
     const struct json *words;
@@ -250,35 +339,95 @@ static int load_rule(struct load *load, const struct json *in, size_t at, struct
     words = keys.allow ? keys.allow : keys.ask ? keys.ask : keys.deny;
     rule->kind = keys.allow ? VERDICT_ALLOW : keys.ask ? VERDICT_ASK : VERDICT_DENY;
     rule->line = in->mark.line;
-    if (load_name(load, keys.name, at, rule) < 0 || load_pattern(load, words, rule) < 0)
+    if (load_conditions(load, &keys.conditions, rule->kind == VERDICT_ALLOW, &rule->conditions) <
+            0 ||
+        load_pattern(load, words, rule) < 0)
         return -1;
-    if (!keys.reason)
-        return 0;
-    if (load_text(load, keys.reason, REASON_MAX_BYTES, "\"reason\"") < 0)
-        return -1;
-    rule->reason = arena_text(load->mem, keys.reason->text);
-    return 0;
+    return load_common(load, &keys, unnamed, rule);
 }
 
-int load_commands(struct load *load, const struct json *section)
+/* ---- paths ---- */
+
+/* The same rule as one of commands without words and with the condition "paths". What may be
+ * reached at all is not said here: that is filesystem_policy, which the kernel holds. */
+static int load_path_rule(struct load *load, const struct json *in, const char *unnamed,
+                          struct rule *rule)
+{
+    static const struct field fields[] = {
+        {"name",     offsetof(struct rule_keys, name),     TAKES_TEXT, false},
+        {"ask",      offsetof(struct rule_keys, ask),      TAKES_SOME, false},
+        {"deny",     offsetof(struct rule_keys, deny),     TAKES_SOME, false},
+        {"reason",   offsetof(struct rule_keys, reason),   TAKES_TEXT, false},
+        {"approval", offsetof(struct rule_keys, approval), TAKES_TEXT, false},
+    };
+    struct rule_keys keys = {0};
+    struct condition_keys about = {0};
+
+    if (load_kind(load, in, TAKES_MAP, "a rule over paths") < 0 ||
+        load_map(load, in, fields, COUNT(fields), &keys) < 0)
+        return -1;
+    if (!!keys.ask + !!keys.deny != 1)
+        return load_bad(load, in->mark,
+                        "a rule over paths has exactly one of \"ask\" and \"deny\"");
+    rule->kind = keys.ask ? VERDICT_ASK : VERDICT_DENY;
+    rule->line = in->mark.line;
+    about.paths = keys.ask ? keys.ask : keys.deny;
+    if (load_conditions(load, &about, false, &rule->conditions) < 0)
+        return -1;
+    return load_common(load, &keys, unnamed, rule);
+}
+
+/* ---- sections ---- */
+
+static int load_rules(struct load *load, const struct json *section, const char *what,
+                      int (*load_one)(struct load *, const struct json *, const char *,
+                                      struct rule *))
 {
     struct policy *policy = load->policy;
+    size_t at = 0;
 
     if (!section)
         return 0;
-    policy->has_commands = true;
-    policy->commands_line = section->key_mark.line;
-    if (section->n > POLICY_RULES_MAX)
-        return load_bad(load, section->mark, "more than %d rules", POLICY_RULES_MAX);
-    policy->rules = arena_array(load->mem, struct rule, section->n + 1);
+    if (!policy->commands_line)
+        policy->commands_line = section->key_mark.line;
     json_each(in, section)
     {
         struct rule *rule = &policy->rules[policy->rule_n];
 
-        if (load_rule(load, in, policy->rule_n, rule) < 0)
+        if (load_one(load, in, arena_printf(load->mem, "%s[%zu]", what, at++), rule) < 0)
             return -1;
         policy->restricts = policy->restricts || rule->kind != VERDICT_ALLOW;
         policy->rule_n++;
     }
+    return 0;
+}
+
+static size_t count_of(const struct json *section)
+{
+    return section ? section->n : 0;
+}
+
+int load_commands(struct load *load, const struct json *commands, const struct json *paths)
+{
+    struct policy *policy = load->policy;
+    size_t n = count_of(commands) + count_of(paths);
+
+    if (!commands && !paths)
+        return 0;
+    policy->has_commands = commands != NULL;
+    /* Rules over paths alone object to some commands; they do not list those that may run. */
+    if (!commands && !policy->has_default)
+        policy->fallback = VERDICT_ALLOW;
+    if (n > POLICY_RULES_MAX)
+        return load_bad(load, commands ? commands->mark : paths->mark, "more than %d rules",
+                        POLICY_RULES_MAX);
+    policy->rules = arena_array(load->mem, struct rule, n + 1);
+    for (load->rule_names_n = 16; load->rule_names_n < 2 * n;)
+        load->rule_names_n *= 2;
+    load->rule_names = arena_array(load->mem, uint32_t, load->rule_names_n);
+    if (load_rules(load, commands, "commands", load_rule) < 0 ||
+        load_rules(load, paths, "paths", load_path_rule) < 0)
+        return -1;
+    policy->index = rule_index_new(load->mem, policy->rules, policy->rule_n);
     return 0;
 }

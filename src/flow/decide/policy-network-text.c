@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The sections network_policies and network_peers as they travel: canonical JSON with the keys of
- * the policy, "line" beside everything that can decide, sizes in bytes and durations in
+/* The sections network_policies, network_peers and secrets as they travel: canonical JSON with the
+ * keys of the policy, "line" beside everything that can decide, sizes in bytes and durations in
  * milliseconds. Whoever compiles it (lib/egress) need not know how people write those. */
 #include "flow/decide/load.h"
 
@@ -174,8 +174,22 @@ static void put_section(struct load *load, struct json *root, const char *key,
     json_put(root, key, entries);
 }
 
+static struct json *secrets_of(struct load *load, const struct json *section)
+{
+    struct json *list = json_array(load->mem);
+
+    json_each(from, section)
+    {
+        struct json *to = copy_map(load, from);
+
+        put_line(load, to, from->mark);
+        json_push(list, to);
+    }
+    return list;
+}
+
 int load_network_text(struct load *load, const struct json *section, const struct json *peers,
-                      bool takes_proposals)
+                      const struct json *secrets, bool takes_proposals)
 {
     AUTO_BUF struct buf text = BUF(RULES_TEXT_MAX);
     struct json *root = json_object(load->mem);
@@ -185,6 +199,8 @@ int load_network_text(struct load *load, const struct json *section, const struc
     if (peers)
         put_section(load, root, "network_peers", peers, peer_of);
     put_section(load, root, "network_policies", section, entry_of);
+    if (secrets)
+        json_put(root, "secrets", secrets_of(load, secrets));
     if (json_canonical(root, &text, load->err) < 0)
         return err_in(load->err, "network rules");
     load->policy->demand.network_rules = arena_str(load->mem, buf_str(&text));
@@ -193,5 +209,8 @@ int load_network_text(struct load *load, const struct json *section, const struc
 
 struct str policy_network_text(const struct policy *policy)
 {
+    for (size_t i = 0; i < policy->overlay_n; i++)
+        if (policy->overlays[i]->network_none)
+            return (struct str){"", 0};
     return policy->demand.network_rules;
 }

@@ -524,7 +524,7 @@ static const struct json *filled(const struct json *section)
 }
 
 int load_network(struct load *load, const struct json *section, const struct json *peers,
-                 const struct json *proposals)
+                 const struct json *proposals, const struct json *secrets)
 {
     const struct json *entries = filled(section);
 
@@ -533,7 +533,9 @@ int load_network(struct load *load, const struct json *section, const struct jso
         return -1;
     if (filled(peers) && load_peers(load, peers) < 0)
         return -1;
+    if (secrets && load_secrets(load, secrets) < 0)
+        return -1;
     if (!entries && !filled(peers) && !is_set(proposals))
         return 0;
-    return load_network_text(load, entries, filled(peers), is_set(proposals));
+    return load_network_text(load, entries, filled(peers), secrets, is_set(proposals));
 }

@@ -135,6 +135,14 @@ static void try_places(const struct gap *gap, struct suggest *suggest,
             try_place(gap, suggest, &suggest->places[i], before);
 }
 
+/* What is signed, or lies in layers, is changed where it was made. */
+static int not_plain(struct err *err)
+{
+    return err_set(err, ERR_CONFLICT,
+                   "this policy is a bundle or has overlays, into which no rule can be put; change "
+                   "the policy it was made of, and make it again");
+}
+
 int policy_suggest(struct str text, struct suggest *suggest, struct buf *out,
                    struct net_rules **before, struct net_rules **after, struct err *err)
 {
@@ -145,6 +153,8 @@ int policy_suggest(struct str text, struct suggest *suggest, struct buf *out,
 
     if (text.n == 0)
         text = (struct str){policy_default_text, policy_default_bytes};
+    if (!policy_is_plain(text))
+        return not_plain(err);
     if (compile(text, &now, err) < 0 || find_gap(&mem, text, &gap, err) < 0)
         return -1;
     suggest_screen(suggest, now);
@@ -182,6 +192,8 @@ int policy_propose(struct str text, const struct proposal *proposal, struct buf 
 
     if (text.n == 0)
         text = (struct str){policy_default_text, policy_default_bytes};
+    if (!policy_is_plain(text))
+        return not_plain(err);
     if (compile(text, &now, err) < 0 || find_gap(&mem, text, &gap, err) < 0 ||
         check_name(&gap, proposal->name, err) < 0 ||
         proposal_write(proposal, gap.indent, &entry, err) < 0 ||

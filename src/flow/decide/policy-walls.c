@@ -18,7 +18,7 @@ static const struct field filesystem_fields[] = {
     {"read_write",      offsetof(struct filesystem, read_write),      TAKES_LIST | TAKES_NULL, false},
 };
 
-static bool has_dot_dot(struct str path)
+bool has_dot_dot(struct str path)
 {
     struct str rest = path;
 

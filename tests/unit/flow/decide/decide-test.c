@@ -35,6 +35,11 @@ TEST(carriers_are_looked_through_or_count_as_unseen)
     check_decisions(VECTORS "carriers.yaml");
 }
 
+TEST(conditions_narrow_a_rule_and_count_closed_when_unknown)
+{
+    check_decisions(VECTORS "conditions.yaml");
+}
+
 TEST(no_command_is_a_denial_and_an_error)
 {
     AUTO(policy) struct policy *policy = NULL;
@@ -50,6 +55,51 @@ TEST(no_command_is_a_denial_and_an_error)
     CHECK_INT(run.verdict.kind, VERDICT_DENY);
     CHECK_INT(run.verdict.reason, REASON_DECISION_ERROR);
     run_done(&run);
+}
+
+static enum verdict_kind judge_words(const struct policy *policy, const char *const *v, size_t n)
+{
+    enum verdict_kind kind;
+    struct run run;
+    struct err err;
+
+    run_init(&run);
+    run.action.argv = (struct words){v, n};
+    CHECK_INT(decide_run(policy, &run, &err), 0);
+    kind = run.verdict.kind;
+    run_done(&run);
+    return kind;
+}
+
+/* What could be a path is looked for in all of a long word, and given up, which is a match, only
+ * where there is more than anybody means. */
+TEST(paths_in_long_words_are_found_in_bounded_time)
+{
+    static const char text[] =
+        "version: 1\ndefault: allow\ncommands: [{deny: [], paths: [/etc/shadow]}]\n";
+    static char tail[10000], colons[4001], json[4001];
+    const char *words[257] = {"ls"};
+    AUTO(policy) struct policy *policy = NULL;
+    struct mark where;
+    struct err err;
+
+    CHECK_INT(policy_parse(str_of(text), &policy, &where, &err), 0);
+    memset(tail, 'a', sizeof tail - 1);
+    memset(colons, ':', sizeof colons - 1);
+    for (size_t i = 0; i < sizeof json - 1; i++)
+        json[i] = "\"ab\":12,"[i % 8];
+    words[1] = tail;
+    CHECK_INT(judge_words(policy, words, 2), VERDICT_ALLOW);
+    memcpy(tail + sizeof tail - 13, ":/etc/shadow", 13);
+    CHECK_INT(judge_words(policy, words, 2), VERDICT_DENY);
+    words[1] = colons;
+    CHECK_INT(judge_words(policy, words, 2), VERDICT_ALLOW);
+    for (size_t i = 1; i < COUNT(words); i++)
+        words[i] = json;
+    CHECK_INT(judge_words(policy, words, COUNT(words)), VERDICT_ALLOW);
+    for (size_t i = 1; i < COUNT(words); i++)
+        words[i] = colons;
+    CHECK_INT(judge_words(policy, words, COUNT(words)), VERDICT_DENY);
 }
 
 /* The largest request Linux would run, under rules that look at all of it. */

@@ -55,7 +55,47 @@ static inline const char *vector_get(struct arena *mem, const struct json *objec
     return value ? arena_text(mem, value->text) : NULL;
 }
 
-/* One case {run, env, expect, rule, line, reason, text} under a policy. */
+/* Who asks, from where, when, and at what cost: {principal, tenant, provider, tool, workdir, image,
+ * says, at, cost}. */
+static inline void vector_request(const struct json *one, struct run *run)
+{
+    struct action *action = &run->action;
+
+    action->argv = vector_words(&run->mem, json_get(one, "run"));
+    action->env = vector_words(&run->mem, json_get(one, "env"));
+    action->principal = vector_get(&run->mem, one, "principal");
+    action->tenant = vector_get(&run->mem, one, "tenant");
+    action->provider = vector_get(&run->mem, one, "provider");
+    action->workdir = vector_get(&run->mem, one, "workdir");
+    action->image = vector_get(&run->mem, one, "image");
+    action->tool = vector_get(&run->mem, one, "tool");
+    action->effect = vector_get(&run->mem, one, "says");
+    if (action->tool)
+        action->kind = ACTION_TOOL;
+    (void)json_is_int(json_get(one, "at"), &run->decided_at);
+    if (json_get(one, "cost")) {
+        uint64_t *cost = arena_new(&run->mem, uint64_t);
+
+        CHECK(cost_parse(json_get(one, "cost")->text, cost));
+        run->cost_source = (struct cost_source){cost_as_said, cost};
+    }
+}
+
+static inline void vector_effect(struct arena *mem, const struct json *one, const struct run *run,
+                                 const char *file)
+{
+    const char *effect = vector_get(mem, one, "effect");
+    const char *risk = vector_get(mem, one, "risk");
+
+    if (effect)
+        test_check_text(file, (int)one->mark.line, "effect", run->effect.id, effect);
+    if (risk)
+        test_check_text(file, (int)one->mark.line, "risk",
+                        arena_printf(mem, "E%u", run->effect.risk), risk);
+}
+
+/* One case {run, env, expect, rule, line, reason, text, effect, risk, group} and the request's
+ * members above, under a policy. */
 static inline void vector_decide(struct arena *mem, const struct policy *policy,
                                  const struct json *one, const char *file)
 {
@@ -70,8 +110,7 @@ static inline void vector_decide(struct arena *mem, const struct policy *policy,
     struct err err;
 
     run_init(&run);
-    run.action.argv = vector_words(&run.mem, json_get(one, "run"));
-    run.action.env = vector_words(&run.mem, json_get(one, "env"));
+    vector_request(one, &run);
     if (decide_run(policy, &run, &err) < 0)
         test_fail(file, (int)one->mark.line, "%s", err.text);
     if (!expect || strcmp(words[run.verdict.kind], expect) != 0)
@@ -87,6 +126,11 @@ static inline void vector_decide(struct arena *mem, const struct policy *policy,
         test_check_text(file, (int)one->mark.line, "text", run.verdict.text, text);
     if (line && json_is_int(line, &wanted_line))
         test_check_int(file, (int)one->mark.line, "line", run.verdict.line, wanted_line);
+    if (json_get(one, "group"))
+        test_check_text(file, (int)one->mark.line, "group",
+                        run.verdict.terms ? run.verdict.terms->group : "nobody",
+                        vector_get(mem, one, "group"));
+    vector_effect(mem, one, &run, file);
     CHECK_TEXT(run.policy_hash, policy_hash(policy));
     run_done(&run);
 }
