@@ -6,21 +6,9 @@
 
 #include <assert.h>
 
-#include "flow/decide/decide.h"
 #include "flow/record/record.h"
 
 #define NOT_RECORDED "not answering what cannot be recorded"
-
-static void decide(struct govern *govern, struct run *run)
-{
-    struct err err;
-
-    if (decide_run(govern->policy, run, &err) == 0)
-        return;
-    run->verdict = (struct verdict){.kind = VERDICT_DENY,
-                                    .reason = REASON_DECISION_ERROR,
-                                    .text = arena_text(&run->mem, str_of(err.text))};
-}
 
 /* A tool that runs commands carries one, as a shell does: both are judged, the stricter holds. */
 static void decide_inner(struct govern *govern, struct words inner, struct run *run)
@@ -31,7 +19,7 @@ static void decide_inner(struct govern *govern, struct words inner, struct run *
     if (inner.n == 0)
         return;
     run->action.argv = inner;
-    decide(govern, run);
+    govern_decide(govern, run);
     run->action.argv = words;
     if (own.kind <= run->verdict.kind)
         run->verdict = own;
@@ -42,7 +30,7 @@ static int record(struct govern *govern, struct run *run, struct err *err)
     run_enter(run, STAGE_INTEND);
     if (govern_ready(govern, err) < 0 || record_intent(govern->record, run, err) < 0)
         return err_in(err, NOT_RECORDED);
-    return 0;
+    return govern_stand_request(govern, run, err);
 }
 
 int govern_consider(struct govern *govern, const struct request *request, struct run *run,
@@ -53,8 +41,9 @@ int govern_consider(struct govern *govern, const struct request *request, struct
     if ((is_tool ? admit_tool(request, run, err) : admit_run(request, run, err)) < 0)
         return -1;
     run_enter(run, STAGE_DECIDE);
-    decide(govern, run);
+    govern_decide(govern, run);
     decide_inner(govern, request->inner, run);
+    govern_check_release(govern, run);
     (void)govern_is_frozen(govern, run); /* then that is the verdict */
     return 0;
 }
@@ -64,7 +53,13 @@ int govern_ask(struct govern *govern, const struct request *request, struct run 
 {
     if (govern_consider(govern, request, run, err) < 0)
         return -1;
-    govern_seek_word(govern, run);
+    govern_consult(govern, run);
+    if (request->kind == ACTION_PROPOSE && request->sandbox)
+        govern_seek_word_ahead(govern, request, run);
+    else
+        govern_seek_word(govern, run);
+    if (is_allowed(run))
+        (void)govern_is_frozen(govern, run); /* while a person was waited for, perhaps */
     return record(govern, run, err);
 }
 

@@ -269,6 +269,8 @@ static int hash_request(struct run *run, struct err *err)
     struct action *action = &run->action;
     struct json *root = json_object(&mem);
 
+    if (action->advisory)
+        json_put_bool(&mem, root, "advisory", true);
     if (action->allow_protected)
         json_put_bool(&mem, root, "allow_protected", true);
     json_put(root, "argv", words_array(&mem, action->argv));
@@ -327,6 +329,7 @@ static int admit_identity(const struct request *request, struct run *run, struct
     action->approval_wait_ms = request->approval_wait_ms;
     action->no_pool = request->no_pool;
     action->principal = arena_text(&run->mem, str_of(request->principal));
+    action->made_by = request->made_by ? arena_text(&run->mem, str_of(request->made_by)) : NULL;
     action->tenant = arena_text(&run->mem, str_of(request->tenant));
     action->name = request->name ? arena_text(&run->mem, str_of(request->name)) : NULL;
     action->provider = arena_text(&run->mem, str_of(request->provider));
@@ -391,6 +394,7 @@ int admit_run(const struct request *request, struct run *run, struct err *err)
     action->user = request->user ? arena_text(&run->mem, str_of(request->user)) : NULL;
     action->network = request->network;
     action->sockets_none = request->sockets_none;
+    action->advisory = request->advisory;
     action->stdin_kind = request->stdin_stream ? STDIN_STREAM : STDIN_EMPTY;
     action->tty = request->tty;
     action->tty_rows = request->tty_rows;

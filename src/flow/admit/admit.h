@@ -15,6 +15,7 @@ struct json;
 struct request {
     enum action_kind kind;
     const char *sandbox; /* EXEC and changes: which one */
+    const char *made_by; /* who made the token it came with; NULL, "": none */
     const char *base;    /* snapshot it stands on, or that it is about; NULL: none */
     const char *name;    /* CREATE: for people, or NULL */
     struct words labels; /* CREATE: "K=V" */
@@ -22,7 +23,9 @@ struct request {
     struct lifetime lifetime;
     uint64_t extend_ms;
     bool keep_background;
-    uint64_t wall_ms; /* EXEC: its own time; 0: the sandbox's */
+    uint64_t wall_ms;   /* EXEC: its own time; 0: the sandbox's */
+    uint64_t within_ms; /* EXEC: less than that, of whoever runs what was confirmed before; no part
+                         * of what is asked for; 0: not less */
     bool detach;
     struct run_watch watch;    /* of whoever asks */
     uint64_t approval_wait_ms; /* how long to wait for a person, if one must confirm it */
@@ -48,11 +51,13 @@ struct request {
     const char *workdir;
     enum network_ask network;
     bool sockets_none;
+    bool advisory; /* RUN: what runs may only advise (docs/advisory.md) */
     bool stdin_stream;
     bool tty;
     uint16_t tty_rows, tty_columns; /* at first; 0: as those of our own terminal, if we have one */
     const char *tool; /* TOOL: which, with what, and the command its arguments hold, if they do */
     const struct json *arguments;
+    const char *effect; /* TOOL: what its caller says it has, or NULL */
     struct words inner;
     uint64_t limits[LIMIT_COUNT]; /* 0: not asked for */
 };

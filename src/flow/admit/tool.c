@@ -52,6 +52,8 @@ int admit_tool(const struct request *request, struct run *run, struct err *err)
     if (admit_change(request, run, err) < 0)
         return -1;
     run->action.tool = arena_text(&run->mem, str_of(request->tool));
+    if (request->effect)
+        run->action.effect = arena_text(&run->mem, str_of(request->effect));
     words[0] = arena_printf(&run->mem, "tool:%s", request->tool);
     words[1] = arena_text(&run->mem, buf_str(&arguments));
     run->action.argv = (struct words){words, 2};

@@ -1,184 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+
+/* Asking, and using up what was confirmed. */
+
 #include "flow/approve/store.h"
 
-#include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 #include "lib/base/clock.h"
 #include "lib/base/limits.h"
 #include "lib/json/json.h"
 
-#define APPLICATION_ID 0x42726970    /* "Brip" */
 #define KEPT_S (30LL * 24 * 60 * 60) /* what is over is kept so long; the receipts stay */
 #define FORGOTTEN_AT_ONCE 64         /* rows a new request clears away, at most */
-#define SUBJECT_BYTES_MAX (4 * MIB)
 
-static const char *const migrations[] = {
-    "CREATE TABLE approvals ("
-    " seq INTEGER PRIMARY KEY AUTOINCREMENT,"
-    " id TEXT NOT NULL UNIQUE,"
-    " digest TEXT NOT NULL,"
-    " requester TEXT NOT NULL,"
-    " subject TEXT NOT NULL,"
-    " state INTEGER NOT NULL,"
-    " asked_at INTEGER NOT NULL,"
-    " expires_at INTEGER NOT NULL,"
-    " decided_at INTEGER NOT NULL,"
-    " decided_by TEXT NOT NULL,"
-    " comment TEXT NOT NULL"
-    ") STRICT;"
-    "CREATE INDEX approvals_by_digest ON approvals (digest, state);"
-    "CREATE INDEX approvals_by_state ON approvals (state, requester, expires_at);"
-    "CREATE INDEX approvals_in_order ON approvals (state, seq);"
-    "CREATE INDEX approvals_by_end ON approvals (expires_at);"
-    "CREATE TABLE custodians ("
-    " name TEXT PRIMARY KEY,"
-    " public_key BLOB NOT NULL UNIQUE,"
-    " sealed BLOB NOT NULL," /* empty: signs elsewhere */
-    " enrolled_at INTEGER NOT NULL"
-    ") STRICT",
-};
-
-static const struct store_schema schema = {
-    .what = "list of approvals",
-    .application_id = APPLICATION_ID,
-    .migrations = migrations,
-    .version = COUNT(migrations),
-};
-
-const char *approval_state_name(enum approval_state state)
-{
-    static const char *const names[] = {
-#define X(id, name) name,
-        APPROVAL_STATES(X)
-#undef X
-    };
-
-    return names[state];
-}
-
-int approvals_open(const char *state_dir, struct approvals **out, struct err *err)
-{
-    AUTO(approvals) struct approvals *approvals = xcalloc(1, sizeof *approvals);
-    AUTO_FREE char *path = NULL;
-
-    if (asprintf(&path, "%s/approvals.db", state_dir) < 0) {
-        path = NULL;
-        return err_os(err, "naming the list of approvals");
-    }
-    if (store_open(path, &schema, &approvals->store, err) < 0)
-        return -1;
-    *out = TAKE(approvals);
-    return 0;
-}
-
-void approvals_free(struct approvals *approvals)
-{
-    if (!approvals)
-        return;
-    store_free(approvals->store);
-    free(approvals);
-}
-
-/* ---- rows ---- */
-
-#define COLUMNS                                                                                    \
-    "seq, id, digest, requester, subject, state, asked_at, expires_at, decided_at, decided_by, "   \
-    "comment"
-
-static int64_t now_s(void)
-{
-    return (int64_t)time(NULL);
-}
-
-/* What waits too long is over, whether or not anybody has written that down. */
-static enum approval_state state_at(int64_t stored, int64_t expires_at, int64_t now)
-{
-    bool is_open = stored == APPROVAL_PENDING || stored == APPROVAL_CONFIRMED;
-
-    return is_open && expires_at <= now ? APPROVAL_EXPIRED : (enum approval_state)stored;
-}
-
-static int read_row(const struct statement *st, struct arena *mem, struct approval *out,
-                    struct err *err)
-{
-    int64_t state = statement_int(st, 5);
-
-    if (state < 0 || state >= APPROVAL_STATE_COUNT)
-        return err_set(err, ERR_INTEGRITY, "the list of approvals holds something else");
-    *out = (struct approval){
-        .seq = (uint64_t)statement_int(st, 0),
-        .id = arena_text(mem, statement_bytes(st, 1)),
-        .digest = arena_text(mem, statement_bytes(st, 2)),
-        .requester = arena_text(mem, statement_bytes(st, 3)),
-        .subject = arena_text(mem, statement_bytes(st, 4)),
-        .asked_at = statement_int(st, 6),
-        .expires_at = statement_int(st, 7),
-        .decided_at = statement_int(st, 8),
-        .decided_by = arena_text(mem, statement_bytes(st, 9)),
-        .comment = arena_text(mem, statement_bytes(st, 10)),
-    };
-    out->state = state_at(state, out->expires_at, now_s());
-    return 0;
-}
-
-/* 1: found. */
-static int find_row(struct approvals *approvals, struct arena *mem, const char *sql,
-                    const char *text, struct approval *out, struct err *err)
+static int count_waiting(struct approvals *approvals, const char *requester, int64_t *out,
+                         struct err *err)
 {
     AUTO_STATEMENT struct statement st = {0};
     int got;
 
-    if (statement_prepare(approvals->store, sql, &st, err) < 0)
+    if (statement_prepare(approvals->store, "SELECT n FROM waiting WHERE requester = ?1", &st,
+                          err) < 0)
         return -1;
-    statement_bind_text(&st, 1, str_of(text));
-    statement_bind_int(&st, 2, now_s());
+    statement_bind_text(&st, 1, str_of(requester));
     got = statement_step(&st, err);
-    if (got == 1 && read_row(&st, mem, out, err) < 0)
-        return -1;
-    return got;
-}
-
-/* What a statement that answers nothing is given: texts first, then numbers. */
-struct given {
-    const char *texts[3];
-    size_t text_n;
-    int64_t numbers[3];
-    size_t number_n;
-};
-
-static int change(struct approvals *approvals, const char *sql, const struct given *given,
-                  struct err *err)
-{
-    AUTO_STATEMENT struct statement st = {0};
-    int place = 1;
-
-    if (statement_prepare(approvals->store, sql, &st, err) < 0)
-        return -1;
-    for (size_t i = 0; i < given->text_n; i++)
-        statement_bind_text(&st, place++, str_of(given->texts[i]));
-    for (size_t i = 0; i < given->number_n; i++)
-        statement_bind_int(&st, place++, given->numbers[i]);
-    return statement_step(&st, err) < 0 ? -1 : 0;
-}
-
-/* ---- asking ---- */
-
-static int count_pending(struct approvals *approvals, const char *sql, const char *requester,
-                         int64_t *out, struct err *err)
-{
-    AUTO_STATEMENT struct statement st = {0};
-
-    if (statement_prepare(approvals->store, sql, &st, err) < 0)
-        return -1;
-    statement_bind_int(&st, 1, now_s());
-    if (requester)
-        statement_bind_text(&st, 2, str_of(requester));
-    if (statement_step(&st, err) < 0)
-        return -1;
-    *out = statement_int(&st, 0);
-    return 0;
+    *out = got == 1 ? statement_int(&st, 0) : 0;
+    return got < 0 ? -1 : 0;
 }
 
 /* Nobody can keep everybody else from being asked. */
@@ -186,13 +33,8 @@ static int check_room(struct approvals *approvals, const char *requester, struct
 {
     int64_t all = 0, own = 0;
 
-    if (count_pending(approvals,
-                      "SELECT count(*) FROM approvals WHERE state = 0 AND expires_at > ?1", NULL,
-                      &all, err) < 0 ||
-        count_pending(approvals,
-                      "SELECT count(*) FROM approvals WHERE state = 0 AND expires_at > ?1 AND "
-                      "requester = ?2",
-                      requester, &own, err) < 0)
+    if (count_waiting(approvals, "", &all, err) < 0 ||
+        count_waiting(approvals, requester, &own, err) < 0)
         return -1;
     if (own >= APPROVALS_PENDING_EACH_MAX)
         return err_set(err, ERR_LIMIT, "%d requests of %.100s wait for a person already",
@@ -203,52 +45,84 @@ static int check_room(struct approvals *approvals, const char *requester, struct
     return 0;
 }
 
-static int add_row(struct approvals *approvals, struct arena *mem, const struct run *run,
-                   const char *digest, struct approval *out, struct err *err)
+static int terms_text(const struct run *run, struct buf *out, struct err *err)
+{
+    AUTO_ARENA struct arena mem = ARENA(1 * MIB);
+
+    return json_canonical(terms_json(&mem, run->verdict.terms), out, err);
+}
+
+static void bind_row(struct statement *st, const struct approval *row, const char *terms)
+{
+    statement_bind_text(st, 1, str_of(row->id));
+    statement_bind_text(st, 2, str_of(row->digest));
+    statement_bind_text(st, 3, str_of(row->requester));
+    statement_bind_text(st, 4, str_of(row->subject));
+    statement_bind_int(st, 5, row->asked_at);
+    statement_bind_int(st, 6, row->expires_at);
+    statement_bind_text(st, 7, str_of(row->frame));
+    statement_bind_text(st, 8, str_of(terms));
+}
+
+/* What is asked, without the row it becomes. */
+struct asked {
+    const struct run *run;
+    const struct operands *operands;
+    char digest[MODEL_HASH_BYTES];
+    char frame[MODEL_HASH_BYTES];
+};
+
+static int add_row(struct approvals *approvals, struct arena *mem, const struct asked *asked,
+                   int64_t now, struct approval *out, struct err *err)
 {
     AUTO_STATEMENT struct statement st = {0};
     AUTO_BUF struct buf subject = BUF(SUBJECT_BYTES_MAX);
+    AUTO_BUF struct buf terms = BUF(64 * KIB);
+    const struct approval_terms *wanted = asked->run->verdict.terms;
     char id[ID_BYTES];
 
-    if (json_canonical(approval_subject(mem, run), &subject, err) < 0 ||
+    if (json_canonical(approval_subject(mem, asked->run, asked->operands), &subject, err) < 0 ||
+        terms_text(asked->run, &terms, err) < 0 ||
         statement_prepare(approvals->store,
                           "INSERT INTO approvals (id, digest, requester, subject, state, asked_at,"
-                          " expires_at, decided_at, decided_by, comment)"
-                          " VALUES (?1, ?2, ?3, ?4, 0, ?5, ?6, 0, '', '')",
+                          " expires_at, decided_at, decided_by, comment, frame, terms, receipt_seq)"
+                          " VALUES (?1, ?2, ?3, ?4, 0, ?5, ?6, 0, '', '', ?7, ?8, NULL) RETURNING "
+                          "seq",
                           &st, err) < 0)
         return -1;
     id_new(id);
     *out = (struct approval){
         .id = arena_text(mem, str_of(id)),
-        .digest = arena_text(mem, str_of(digest)),
-        .requester = arena_text(mem, str_of(run->action.principal)),
+        .digest = arena_text(mem, str_of(asked->digest)),
+        .frame = arena_text(mem, str_of(asked->frame)),
+        .requester = arena_text(mem, str_of(asked->run->action.principal)),
         .subject = arena_text(mem, buf_str(&subject)),
         .state = APPROVAL_PENDING,
-        .asked_at = now_s(),
-        .expires_at = now_s() + APPROVAL_PENDING_S,
+        .asked_at = now,
+        .expires_at =
+            now + (int64_t)(wanted && wanted->wait_s ? wanted->wait_s : APPROVAL_PENDING_S),
         .decided_by = "",
         .comment = "",
+        .terms.quorum = wanted ? wanted->quorum : 1,
     };
-    statement_bind_text(&st, 1, str_of(out->id));
-    statement_bind_text(&st, 2, str_of(out->digest));
-    statement_bind_text(&st, 3, str_of(out->requester));
-    statement_bind_text(&st, 4, str_of(out->subject));
-    statement_bind_int(&st, 5, out->asked_at);
-    statement_bind_int(&st, 6, out->expires_at);
-    return statement_step(&st, err) < 0 ? -1 : 0;
+    bind_row(&st, out, arena_text(mem, buf_str(&terms)));
+    if (statement_step(&st, err) < 0)
+        return -1;
+    out->seq = (uint64_t)statement_int(&st, 0);
+    return 0;
 }
 
-static int forget_old(struct approvals *approvals, struct err *err)
+static int forget_old(struct approvals *approvals, int64_t now, struct err *err)
 {
     const struct given given = {
-        .numbers = {now_s() - KEPT_S, FORGOTTEN_AT_ONCE},
+        .numbers = {now - KEPT_S, FORGOTTEN_AT_ONCE},
           .number_n = 2
     };
 
-    return change(approvals,
-                  "DELETE FROM approvals WHERE seq IN (SELECT seq FROM approvals WHERE expires_at "
-                  "< ?1 ORDER BY expires_at LIMIT ?2)",
-                  &given, err);
+    return row_change(approvals,
+                      "DELETE FROM approvals WHERE seq IN (SELECT seq FROM approvals WHERE "
+                      "expires_at < ?1 ORDER BY expires_at LIMIT ?2)",
+                      &given, err);
 }
 
 static int use(struct approvals *approvals, struct approval *approval, struct err *err)
@@ -257,152 +131,200 @@ static int use(struct approvals *approvals, struct approval *approval, struct er
         .texts[0] = approval->id, .text_n = 1, .numbers[0] = APPROVAL_USED, .number_n = 1};
 
     approval->state = APPROVAL_USED;
-    return change(approvals, "UPDATE approvals SET state = ?2 WHERE id = ?1", &given, err);
+    return row_change(approvals, "UPDATE approvals SET state = ?2 WHERE id = ?1", &given, err);
+}
+
+/* ---- one that was asked for before, about the same words and other files ---- */
+
+static void read_operand(struct arena *mem, const struct json *json, struct operand *out)
+{
+    const struct json *hash = json_get(json, "sha256"), *path = json_get(json, "path");
+    struct str text = {0};
+
+    *out = (struct operand){.path = ""};
+    if (path && json_is_text(path, &text))
+        out->path = arena_text(mem, text);
+    if (hash && json_is_text(hash, &text) && text.n < sizeof out->hash)
+        memcpy(out->hash, text.p, text.n);
+}
+
+static void read_operands(struct arena *mem, const char *subject, struct operands *out)
+{
+    const struct json *json = NULL, *list;
+    struct operand *of;
+    struct mark where;
+    struct err err;
+
+    *out = (struct operands){0};
+    if (json_parse(mem, str_of(subject), &json, &where, &err) < 0)
+        return;
+    list = json_get(json, "operands");
+    if (!list || list->kind != JSON_ARRAY || list->n == 0)
+        return;
+    of = arena_array(mem, struct operand, list->n);
+    json_each(item, list) read_operand(mem, item, &of[out->n++]);
+    out->of = of;
+}
+
+/* An elevated run of another program by the same name has another frame: it is found by what was
+ * asked for. */
+static int find_other_program(struct approvals *approvals, struct arena *mem,
+                              const struct asked *asked, const struct moment *moment,
+                              struct approval *out, struct err *err)
+{
+    const struct run *run = asked->run;
+    struct str before = {0};
+    const struct json *json = NULL;
+    struct approval earlier;
+    struct mark where;
+    int got;
+
+    if (run->action.kind != ACTION_ELEVATE)
+        return 0;
+    got = row_find(approvals, mem,
+                   "SELECT " APPROVAL_COLUMNS
+                   " FROM approvals WHERE instr(subject, ?1) > 0 AND expires_at > ?2 AND "
+                   "receipt_seq IS NOT NULL ORDER BY seq DESC LIMIT 1",
+                   arena_printf(mem, "\"request_hash\":\"%s\"", run->action.request_hash), moment,
+                   &earlier, err);
+    if (got < 0)
+        return -1;
+    if (got == 0 || strcmp(earlier.requester, run->action.principal) != 0 ||
+        json_parse(mem, str_of(earlier.subject), &json, &where, err) < 0 ||
+        !json_is_text(json_get(json, APPROVAL_PROGRAM), &before) ||
+        str_is(before, run->planned.image_digest))
+        return 0;
+    out->earlier_id = earlier.id;
+    out->changed = arena_printf(mem, "the program %s", run->action.argv.v[0]);
+    return 0;
+}
+
+static int find_earlier(struct approvals *approvals, struct arena *mem, const struct asked *asked,
+                        const struct moment *moment, struct approval *out, struct err *err)
+{
+    struct approval earlier;
+    struct operands before;
+    int got = row_find(approvals, mem,
+                       "SELECT " APPROVAL_COLUMNS
+                       " FROM approvals WHERE frame = ?1 AND expires_at > ?2 AND receipt_seq IS "
+                       "NOT NULL ORDER BY seq DESC LIMIT 1",
+                       asked->frame, moment, &earlier, err);
+
+    if (got < 0)
+        return -1;
+    if (got == 0)
+        return find_other_program(approvals, mem, asked, moment, out, err);
+    if (strcmp(earlier.digest, asked->digest) == 0)
+        return 0;
+    read_operands(mem, earlier.subject, &before);
+    out->earlier_id = earlier.id;
+    out->changed = operands_differ(mem, &before, asked->operands);
+    return 0;
+}
+
+static int ask_anew(struct approvals *approvals, struct arena *mem, const struct asked *asked,
+                    const struct moment *moment, struct approval *out, struct err *err)
+{
+    struct approval about = {0};
+
+    if (check_room(approvals, asked->run->action.principal, err) < 0 ||
+        forget_old(approvals, moment->now, err) < 0 ||
+        find_earlier(approvals, mem, asked, moment, &about, err) < 0 ||
+        add_row(approvals, mem, asked, moment->now, out, err) < 0)
+        return -1;
+    out->earlier_id = about.earlier_id;
+    out->changed = about.changed;
+    return 0;
+}
+
+/* What is not bound could become anything once somebody has said yes. */
+static int check_bound(const struct run *run, const struct operands *operands, struct err *err)
+{
+    if (!operands->unbound || (run->verdict.terms && run->verdict.terms->allow_unbound))
+        return 0;
+    return err_set(err, ERR_LIMIT,
+                   "nobody can be asked about what cannot be bound by its content: %.300s; name "
+                   "less, or let the policy's approvals allow_unbound",
+                   operands->unbound);
 }
 
 int approvals_ask(struct approvals *approvals, struct arena *mem, const struct run *run,
-                  struct approval *out, struct err *err)
+                  const struct operands *operands, struct approval *out, struct err *err)
 {
     AUTO_TRANSACTION struct transaction t = {0};
-    char digest[MODEL_HASH_BYTES];
+    struct asked asked = {.run = run, .operands = operands};
+    struct moment moment;
     int got;
 
-    if (approval_digest(run, digest, err) < 0 || transaction_begin(approvals->store, &t, err) < 0)
+    if (check_bound(run, operands, err) < 0 ||
+        approval_digest(run, operands, asked.digest, asked.frame, err) < 0 ||
+        transaction_begin(approvals->store, &t, err) < 0 ||
+        moment_keep(approvals, &moment, err) < 0)
         return -1;
-    got = find_row(approvals, mem,
-                   "SELECT " COLUMNS " FROM approvals WHERE digest = ?1 AND state < 3 AND "
-                   "expires_at > ?2 ORDER BY seq DESC LIMIT 1",
-                   digest, out, err);
-    if (got < 0)
-        return -1;
-    if (got == 0 &&
-        (check_room(approvals, run->action.principal, err) < 0 || forget_old(approvals, err) < 0 ||
-         add_row(approvals, mem, run, digest, out, err) < 0))
+    got = row_find(approvals, mem,
+                   "SELECT " APPROVAL_COLUMNS
+                   " FROM approvals WHERE digest = ?1 AND state < 3 AND expires_at > ?2 ORDER BY "
+                   "seq DESC LIMIT 1",
+                   asked.digest, &moment, out, err);
+    if (got < 0 || (got == 0 && ask_anew(approvals, mem, &asked, &moment, out, err) < 0))
         return -1;
     if (out->state == APPROVAL_CONFIRMED && use(approvals, out, err) < 0)
         return -1;
     return transaction_commit(&t, err);
 }
 
-/* ---- looking ---- */
-
-static bool is_name(const char *name)
+/* Its time begins now: however long its receipt took, it is not over before anybody could see it.
+ */
+int approvals_stand(struct approvals *approvals, struct arena *mem, const char *id,
+                    uint64_t receipt_seq, struct approval *out, bool *is_new, struct err *err)
 {
-    size_t n = strlen(name);
-
-    return n > 0 && n < ID_BYTES && strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789") == n;
-}
-
-int approvals_show(struct approvals *approvals, struct arena *mem, const char *name,
-                   struct approval *out, struct err *err)
-{
+    AUTO_TRANSACTION struct transaction t = {0};
     AUTO_STATEMENT struct statement st = {0};
+    struct moment moment;
     int got;
 
-    if (!is_name(name))
-        return err_set(err, ERR_NOT_FOUND, "nothing of that id waits or waited for a person");
-    if (statement_prepare(approvals->store,
-                          "SELECT " COLUMNS " FROM approvals WHERE id >= ?1 AND id < ?1 || '~' "
-                          "ORDER BY id LIMIT 2",
+    if (transaction_begin(approvals->store, &t, err) < 0 ||
+        moment_keep(approvals, &moment, err) < 0 ||
+        statement_prepare(approvals->store,
+                          "UPDATE approvals SET state = 0, receipt_seq = ?2, expires_at = ?3 + "
+                          "expires_at - asked_at, asked_at = ?3 WHERE id = ?1 AND receipt_seq IS "
+                          "NULL AND state IN (0, 4) RETURNING seq",
                           &st, err) < 0)
         return -1;
-    statement_bind_text(&st, 1, str_of(name));
+    statement_bind_text(&st, 1, str_of(id));
+    statement_bind_int(&st, 2, (int64_t)receipt_seq);
+    statement_bind_int(&st, 3, moment.now);
     got = statement_step(&st, err);
-    if (got == 1 && read_row(&st, mem, out, err) < 0)
+    if (got < 0)
         return -1;
-    if (got == 0)
-        return err_set(err, ERR_NOT_FOUND, "nothing of that id waits or waited for a person");
-    if (got == 1)
-        got = statement_step(&st, err);
-    if (got == 1)
-        return err_set(err, ERR_CONFLICT, "several begin with %s; write more of it", name);
-    return got;
-}
-
-int approvals_each(struct approvals *approvals, const struct approvals_query *query,
-                   int (*visit)(void *context, const struct approval *approval, struct err *err),
-                   void *context, struct err *err)
-{
-    AUTO_STATEMENT struct statement st = {0};
-    bool is_stored = query->state >= 0 && query->state != APPROVAL_EXPIRED;
-    unsigned left = query->limit;
-    int got = 0;
-
-    if (statement_prepare(approvals->store,
-                          is_stored
-                              ? "SELECT " COLUMNS " FROM approvals WHERE state = ?2 AND seq > "
-                                "?1 ORDER BY seq"
-                              : "SELECT " COLUMNS " FROM approvals WHERE seq > ?1 ORDER BY seq",
-                          &st, err) < 0)
+    statement_reset(&st);
+    if (transaction_commit(&t, err) < 0 || approvals_show(approvals, mem, id, out, err) < 0)
         return -1;
-    statement_bind_int(&st, 1, (int64_t)query->after_seq);
-    if (is_stored)
-        statement_bind_int(&st, 2, query->state);
-    while (left && (got = statement_step(&st, err)) == 1) {
-        AUTO_ARENA struct arena mem = ARENA(2 * SUBJECT_BYTES_MAX);
-        struct approval approval;
-
-        if (read_row(&st, &mem, &approval, err) < 0)
-            return -1;
-        if (query->state >= 0 && (int)approval.state != query->state)
-            continue;
-        left--;
-        if (visit(context, &approval, err) < 0)
-            return -1;
-    }
-    return left && got < 0 ? -1 : 0;
-}
-
-/* ---- a person's word ---- */
-
-/* Whoever asks may take it back, too. */
-static int check_pending(const struct approval *approval, bool confirm, const char *by,
-                         struct err *err)
-{
-    if (approval->state == APPROVAL_EXPIRED)
-        return err_set(err, ERR_CONFLICT, "%s has expired; it has to be asked for again",
-                       approval->id);
-    if (approval->state != APPROVAL_PENDING)
-        return err_set(err, ERR_CONFLICT, "%s is %s already, by %.100s", approval->id,
-                       approval_state_name(approval->state), approval->decided_by);
-    if (confirm && strcmp(approval->requester, by) == 0)
-        return err_set(err, ERR_FORBIDDEN,
-                       "whoever asks cannot answer: somebody else has to, or an enrolled "
-                       "custodian with a passphrase (\"brig approvals enroll\")");
+    *is_new = got == 1;
     return 0;
 }
 
-int approvals_decide(struct approvals *approvals, struct arena *mem, const char *id, bool confirm,
-                     const char *by, const char *comment, struct approval *out, struct err *err)
+int approvals_recall(struct approvals *approvals, struct arena *mem, const struct run *run,
+                     const struct operands *operands, const char *id, const char **changed,
+                     struct err *err)
 {
-    AUTO_TRANSACTION struct transaction t = {0};
-    struct given given;
+    char digest[MODEL_HASH_BYTES], frame[MODEL_HASH_BYTES];
+    struct approval approval;
+    struct operands before;
 
-    if (strlen(comment) > APPROVAL_COMMENT_MAX)
-        return err_set(err, ERR_LIMIT, "a comment of more than %d bytes", APPROVAL_COMMENT_MAX);
-    if (transaction_begin(approvals->store, &t, err) < 0 ||
-        approvals_show(approvals, mem, id, out, err) < 0 ||
-        check_pending(out, confirm, by, err) < 0)
+    if (check_bound(run, operands, err) < 0 ||
+        approval_digest(run, operands, digest, frame, err) < 0 ||
+        approvals_show(approvals, mem, id, &approval, err) < 0)
         return -1;
-    out->state = confirm ? APPROVAL_CONFIRMED : APPROVAL_REJECTED;
-    out->decided_at = now_s();
-    out->decided_by = arena_text(mem, str_of(by));
-    out->comment = arena_text(mem, str_of(comment));
-    /* A refusal stands as long as the request would have waited. */
-    if (confirm)
-        out->expires_at = out->decided_at + APPROVAL_USE_S;
-    given.texts[0] = out->id;
-    given.texts[1] = out->decided_by;
-    given.texts[2] = out->comment;
-    given.text_n = 3;
-    given.numbers[0] = (int64_t)out->state;
-    given.numbers[1] = out->decided_at;
-    given.numbers[2] = out->expires_at;
-    given.number_n = 3;
-    if (change(approvals,
-               "UPDATE approvals SET decided_by = ?2, comment = ?3, state = ?4, decided_at = ?5, "
-               "expires_at = ?6 WHERE id = ?1",
-               &given, err) < 0)
-        return -1;
-    return transaction_commit(&t, err);
+    if (approval.state != APPROVAL_USED)
+        return err_set(err, ERR_FORBIDDEN, "approval %s has nobody's word", approval.id);
+    *changed = NULL;
+    if (strcmp(approval.digest, digest) == 0)
+        return 0;
+    read_operands(mem, approval.subject, &before);
+    if (strcmp(approval.frame, frame) == 0)
+        *changed = operands_differ(mem, &before, operands);
+    if (!*changed)
+        *changed = "the policy, the sandbox or the command";
+    return 0;
 }

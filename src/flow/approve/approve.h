@@ -4,9 +4,9 @@
 /* What a person must confirm before it happens (STATE/approvals.db).
  *
  * A verdict of ASK becomes a pending approval, bound to a digest of exactly what would run: the
- * request (argv, environment, working directory, operands), the planned walls, the policy, the
- * sandbox, who asks. Confirmed, it lets exactly that happen, once; anything else asks anew. Nobody
- * confirms what he asked for himself. No answer in time is a refusal.
+ * request (argv, environment, working directory), the files it works on, the planned walls, the
+ * policy, the sandbox, who asks. Confirmed, it lets exactly that happen, once; anything else asks
+ * anew. Nobody confirms what he asked for himself. No answer in time is a refusal.
  *
  *     PENDING ──confirm──▶ CONFIRMED ──the same request again──▶ USED
  *        │ └────reject───▶ REJECTED
@@ -24,6 +24,7 @@
 #define APPROVALS_PENDING_EACH_MAX 1000 /* of one requester */
 #define APPROVAL_COMMENT_MAX 1024
 #define APPROVAL_NAME_MAX 64
+#define APPROVAL_WORDS_MAX 64 /* on one request, that are shown */
 
 #define APPROVAL_STATES(X)                                                                         \
     X(PENDING, "pending")                                                                          \
@@ -40,11 +41,23 @@ enum approval_state {
 };
 const char *approval_state_name(enum approval_state state);
 
+/* Whose word, and how it came. */
+struct approval_voice {
+    const char *by;
+    const char *made_by; /* who made the token it came with, and theirs, and so on, with spaces
+                          * between; "": it came without one, or nobody knows */
+    bool is_custodian;   /* proven by a signature */
+    bool confirm;
+    const char *comment; /* or "" */
+    int64_t at;          /* of one that was kept */
+};
+
 /* What it points to lives in the arena it was read into. */
 struct approval {
     uint64_t seq;
     const char *id;
     const char *digest;
+    const char *frame; /* the digest without the content of operands */
     const char *requester;
     const char *subject; /* canonical JSON: what would happen, for the person */
     enum approval_state state;
@@ -53,38 +66,119 @@ struct approval {
     int64_t decided_at;     /* 0: nobody has */
     const char *decided_by; /* or "" */
     const char *comment;    /* or "" */
+    struct approval_terms terms;
+    unsigned confirmations;
+    const struct approval_voice *words; /* so far; not filled by a list */
+    size_t word_n;
+    bool stands;          /* its receipt is in the ledger: people see it, and may answer */
+    uint64_t receipt_seq; /* the number of that one; 0: not known */
+    /* Of one that was just asked for: an earlier one that is the same but for what its operands
+     * hold, and which of them that are; or NULL. */
+    const char *earlier_id;
+    const char *changed;
 };
 
 struct approvals;
+/* ERR_INTEGRITY: it was there and is gone, with what waited and with the custodians. */
 int approvals_open(const char *state_dir, struct approvals **out, struct err *err) MUST_CHECK;
+/* Begins anew where it is gone: nothing waits, and nobody is a custodian. ERR_CONFLICT: it is
+ * there.
+ */
+int approvals_renew(const char *state_dir, struct approvals **out, struct err *err) MUST_CHECK;
 void approvals_free(struct approvals *approvals);
 AUTO_TYPE(approvals)
 
+/* ---- what a command works on, by content (operands.c) ---- */
+
+enum operand_kind {
+    OPERAND_FILE,
+    OPERAND_FOLDER,
+};
+
+struct operand {
+    const char *path; /* inside */
+    enum operand_kind kind;
+    uint64_t bytes;
+    uint64_t entries;            /* of a folder */
+    char hash[MODEL_HASH_BYTES]; /* of a folder: over all that is in it; "": not bound */
+    const char *why;             /* it is not bound; or NULL */
+};
+
+struct operands {
+    const struct operand *of;
+    size_t n;
+    const char *unbound; /* the first that is not bound, and why, as a sentence; NULL: none */
+};
+
+/* Through which a run's files can be looked at before it begins: its mounts, or the root of the
+ * kept sandbox it happens in (taken; -1: none). Looks as often as asked, at what is there then. */
+struct operand_view;
+/* Where the root of a kept sandbox may not be opened: somebody inside who opens files. 1: *out is
+ * the file, or -1 when it is something else; 0: there is nothing. */
+struct operand_reader {
+    int (*open)(void *context, const char *path, int *out, struct err *err);
+    void *context;
+};
+int operand_view_open(const struct run *run, int root_fd, const struct operand_reader *reader,
+                      struct operand_view **out, struct err *err) MUST_CHECK;
+void operand_view_free(struct operand_view *view);
+AUTO_TYPE(operand_view)
+int operand_view_look(struct operand_view *view, struct arena *mem, const struct run *run,
+                      struct operands *out, struct err *err) MUST_CHECK;
+/* The paths of those that differ, for a person; NULL: none do. */
+const char *operands_differ(struct arena *mem, const struct operands *a, const struct operands *b);
+
 /* For a planned run whose verdict is ASK: what stands for exactly this. USED: it was confirmed, and
  * that is now used up. PENDING: somebody must be asked, as of now if nobody was before. ERR_LIMIT:
- * too many wait already. */
+ * too many wait already, or what it works on is more than can be bound.
+ *
+ * One that does not stand is seen by nobody but this function, whatever happens next: its receipt
+ * comes first, then approvals_stand(). */
 int approvals_ask(struct approvals *approvals, struct arena *mem, const struct run *run,
-                  struct approval *out, struct err *err) MUST_CHECK;
+                  const struct operands *operands, struct approval *out,
+                  struct err *err) MUST_CHECK;
+
+/* The ledger has the receipt of this number, which says that it is asked: from now on it waits for
+ * a person, for as long as he has. *is_new: it did not stand before. */
+int approvals_stand(struct approvals *approvals, struct arena *mem, const char *id,
+                    uint64_t receipt_seq, struct approval *out, bool *is_new,
+                    struct err *err) MUST_CHECK;
+
+/* For a planned run that follows from a question: whether the word that one had was given for
+ * exactly this. *changed: what is other than it was then, for a person; NULL: nothing.
+ * ERR_FORBIDDEN: that one has no word. */
+int approvals_recall(struct approvals *approvals, struct arena *mem, const struct run *run,
+                     const struct operands *operands, const char *id, const char **changed,
+                     struct err *err) MUST_CHECK;
 
 /* By id or an unambiguous beginning of one. */
 int approvals_show(struct approvals *approvals, struct arena *mem, const char *name,
                    struct approval *out, struct err *err) MUST_CHECK;
 
+/* The pending one for exactly this. */
+int approvals_by_digest(struct approvals *approvals, struct arena *mem, const char *digest,
+                        struct approval *out, struct err *err) MUST_CHECK;
+
 struct approvals_query {
-    int state;          /* an enum approval_state, or -1: any */
-    uint64_t after_seq; /* only later ones */
+    int state;             /* an enum approval_state, or -1: any */
+    const char *requester; /* or NULL: anybody */
+    uint64_t after_seq;    /* only later ones */
     unsigned limit;
 };
-/* Oldest first. What a visitor is shown lives until it returns. */
+/* What requests ask for may have megabytes each; a page ends behind the one with which it has more
+ * than this. */
+#define APPROVALS_PAGE_BYTES_MAX (1 * MIB)
+/* Oldest first. What a visitor is shown lives until it returns. 1: the page is full, and there may
+ * be more. */
 int approvals_each(struct approvals *approvals, const struct approvals_query *query,
                    int (*visit)(void *context, const struct approval *approval, struct err *err),
                    void *context, struct err *err) MUST_CHECK;
 
-/* A person's word. ERR_FORBIDDEN: he confirms what he asked for himself. ERR_CONFLICT: it is no
- * longer pending.
- */
-int approvals_decide(struct approvals *approvals, struct arena *mem, const char *id, bool confirm,
-                     const char *by, const char *comment, struct approval *out,
+/* A person's word: *out is what stands then, CONFIRMED once there are enough. ERR_FORBIDDEN: he
+ * asked for it himself, or is not among those who may. ERR_CONFLICT: it is no longer pending, or he
+ * has said so before. ERR_INVALID: a reason is wanted. */
+int approvals_decide(struct approvals *approvals, struct arena *mem, const char *id,
+                     const struct approval_voice *voice, struct approval *out,
                      struct err *err) MUST_CHECK;
 
 /* ---- custodians: people who sign what they confirm ---- */
@@ -94,6 +188,7 @@ struct custodian {
     struct public_key key;
     bool has_passphrase; /* the other half is here, sealed */
     int64_t enrolled_at;
+    int64_t revoked_at; /* 0: he is one */
 };
 
 /* With a passphrase a key is made and kept sealed; or (passphrase.p NULL) only *key is known here,
@@ -102,6 +197,13 @@ struct custodian {
 int custodian_enroll(struct approvals *approvals, const char *name, struct str passphrase,
                      const struct public_key *key, const char *by, struct str by_passphrase,
                      struct custodian *out, struct err *err) MUST_CHECK;
+/* His word counts no longer, by that of a custodian, who may be himself: nor do those he gave on
+ * what has not happened yet, so that what they were needed for waits or is asked for again. Never
+ * the last one. */
+int custodian_remove(struct approvals *approvals, struct arena *mem, const char *name,
+                     const char *by, struct str by_passphrase, struct custodian *out,
+                     struct err *err) MUST_CHECK;
+/* All there are and were. */
 int custodian_each(struct approvals *approvals,
                    int (*visit)(void *context, const struct custodian *custodian, struct err *err),
                    void *context, struct err *err) MUST_CHECK;

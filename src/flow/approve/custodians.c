@@ -35,10 +35,11 @@ static int read_row(const struct statement *st, struct arena *mem, struct row *o
         memcpy(out->sealed.b, sealed.p, sealed.n);
     out->custodian.has_passphrase = sealed.n != 0;
     out->custodian.enrolled_at = statement_int(st, 3);
+    out->custodian.revoked_at = statement_int(st, 4);
     return 0;
 }
 
-#define SELECT "SELECT name, public_key, sealed, enrolled_at FROM custodians"
+#define SELECT "SELECT name, public_key, sealed, enrolled_at, revoked_at FROM custodians"
 
 static int find(struct approvals *approvals, struct arena *mem, const char *name, struct row *out,
                 struct err *err)
@@ -53,6 +54,26 @@ static int find(struct approvals *approvals, struct arena *mem, const char *name
     if (got == 0)
         return err_set(err, ERR_NOT_FOUND, "no custodian is called %.64s", name);
     return got < 0 ? -1 : read_row(&st, mem, out, err);
+}
+
+/* One whose word counts. */
+static int find_standing(struct approvals *approvals, struct arena *mem, const char *name,
+                         struct row *out, struct err *err)
+{
+    if (find(approvals, mem, name, out, err) < 0)
+        return -1;
+    if (out->custodian.revoked_at)
+        return err_set(err, ERR_FORBIDDEN, "%.64s is no custodian any more", name);
+    return 0;
+}
+
+int custodian_still(struct approvals *approvals, const char *name, struct err *err)
+{
+    AUTO_ARENA struct arena mem = ARENA(64 * KIB);
+    struct row row;
+
+    return find_standing(approvals, &mem, name, &row, err) == 0 || err->code == ERR_NOT_FOUND ? 0
+                                                                                              : -1;
 }
 
 int custodian_by_key(struct approvals *approvals, struct arena *mem, const struct public_key *key,
@@ -70,6 +91,10 @@ int custodian_by_key(struct approvals *approvals, struct arena *mem, const struc
         return err_set(err, ERR_FORBIDDEN, "that key belongs to no custodian");
     if (got < 0 || read_row(&st, mem, &row, err) < 0)
         return -1;
+    if (row.custodian.revoked_at)
+        return err_set(err, ERR_FORBIDDEN,
+                       "that key belonged to %.64s, who is no custodian any more",
+                       row.custodian.name);
     *out = row.custodian;
     return 0;
 }
@@ -115,7 +140,7 @@ int custodian_sign(struct approvals *approvals, const char *name, struct str pas
     struct row row;
     int failed;
 
-    if (find(approvals, &mem, name, &row, err) < 0)
+    if (find_standing(approvals, &mem, name, &row, err) < 0)
         return -1;
     if (!row.custodian.has_passphrase)
         return err_set(err, ERR_INVALID, "%s signs elsewhere; only the public key is here", name);
@@ -129,7 +154,7 @@ int custodian_check(struct approvals *approvals, const char *name, const struct 
     AUTO_ARENA struct arena mem = ARENA(64 * KIB);
     struct row row;
 
-    if (find(approvals, &mem, name, &row, err) < 0)
+    if (find_standing(approvals, &mem, name, &row, err) < 0)
         return -1;
     if (!signature_holds(signature, hash, &row.custodian.key))
         return err_set(err, ERR_FORBIDDEN, "that is not the signature of custodian %s", name);
@@ -142,7 +167,8 @@ static int count_all(struct approvals *approvals, int64_t *out, struct err *err)
 {
     AUTO_STATEMENT struct statement st = {0};
 
-    if (statement_prepare(approvals->store, "SELECT count(*) FROM custodians", &st, err) < 0 ||
+    if (statement_prepare(approvals->store, "SELECT count(*) FROM custodians WHERE revoked_at = 0",
+                          &st, err) < 0 ||
         statement_step(&st, err) < 0)
         return -1;
     *out = statement_int(&st, 0);
@@ -150,8 +176,8 @@ static int count_all(struct approvals *approvals, int64_t *out, struct err *err)
 }
 
 /* The first is whoever owns the state directory; from then on custodians choose custodians. */
-static int check_sponsor(struct approvals *approvals, const char *name, const char *by,
-                         struct str by_passphrase, struct err *err)
+static int check_sponsor(struct approvals *approvals, const char *what, const char *name,
+                         const char *by, struct str by_passphrase, struct err *err)
 {
     struct signature ignored;
     struct hash hash;
@@ -163,19 +189,21 @@ static int check_sponsor(struct approvals *approvals, const char *name, const ch
         return 0;
     if (!by)
         return err_set(err, ERR_FORBIDDEN,
-                       "there are custodians already: one of them has to enroll %s (--by NAME)",
+                       "there are custodians already: one of them has to %s %s (--by NAME)", what,
                        name);
     hash_of(str_of(name), &hash);
     return custodian_sign(approvals, by, by_passphrase, &hash, &ignored, err);
 }
 
+/* Ben and ben are one name: nobody who reads the list should have to look twice. */
 static int insert(struct approvals *approvals, const struct row *row, struct err *err)
 {
     AUTO_STATEMENT struct statement st = {0};
 
     if (statement_prepare(approvals->store,
                           "INSERT INTO custodians (name, public_key, sealed, enrolled_at)"
-                          " VALUES (?1, ?2, ?3, ?4) ON CONFLICT DO NOTHING RETURNING name",
+                          " SELECT ?1, ?2, ?3, ?4 WHERE NOT EXISTS (SELECT 1 FROM custodians WHERE "
+                          "name = ?1 COLLATE NOCASE) ON CONFLICT DO NOTHING RETURNING name",
                           &st, err) < 0)
         return -1;
     statement_bind_text(&st, 1, str_of(row->custodian.name));
@@ -189,7 +217,9 @@ static int insert(struct approvals *approvals, const struct row *row, struct err
     case 1:
         return 0;
     case 0:
-        return err_set(err, ERR_CONFLICT, "a custodian of that name or key is enrolled already");
+        return err_set(err, ERR_CONFLICT,
+                       "a custodian of that name, in capitals or not, or of that key is enrolled "
+                       "already");
     default:
         return -1;
     }
@@ -208,7 +238,7 @@ int custodian_enroll(struct approvals *approvals, const char *name, struct str p
         return err_set(err, ERR_INVALID,
                        "a custodian's name has 1 to %d letters, digits, -, _, . or @",
                        APPROVAL_NAME_MAX);
-    if (check_sponsor(approvals, name, by, by_passphrase, err) < 0)
+    if (check_sponsor(approvals, "enroll", name, by, by_passphrase, err) < 0)
         return -1;
     if (passphrase.p) {
         if (sealed_key_make(passphrase, &row.sealed, &row.custodian.key, err) < 0)
@@ -220,4 +250,73 @@ int custodian_enroll(struct approvals *approvals, const char *name, struct str p
         return -1;
     *out = row.custodian;
     return 0;
+}
+
+/* ---- and no longer ---- */
+
+#define HIS(state)                                                                                 \
+    " WHERE state = " state " AND EXISTS (SELECT 1 FROM words WHERE approval = approvals.seq AND " \
+    "by = ?1 AND confirms <> 0)"
+#define OF_OTHERS                                                                                  \
+    " FROM words WHERE approval = approvals.seq AND confirms <> 0 AND by <> ?1 ORDER BY at"
+
+/* What waits has his word no more. What was confirmed with it and has not happened was confirmed by
+ * too few, and has to be asked for again. What happened stays what it was, and a refusal stays a
+ * refusal; the receipts have all he said. */
+static int forget_words(struct approvals *approvals, const struct custodian *custodian,
+                        struct err *err)
+{
+    AUTO_ARENA struct arena mem = ARENA(4 * KIB);
+    const char *by = arena_printf(&mem, APPROVAL_CUSTODIAN "%s", custodian->name);
+    const struct given him = {.texts = {by}, .text_n = 1};
+    const struct given now = {
+        .texts = {by}, .text_n = 1, .numbers = {custodian->revoked_at}, .number_n = 1};
+
+    if (row_change(approvals, "UPDATE approvals SET state = 4, expires_at = ?2" HIS("1"), &now,
+                   err) < 0 ||
+        row_change(approvals,
+                   "UPDATE approvals SET confirmations = confirmations - 1, decided_by = (SELECT "
+                   "coalesce(group_concat(by, ', '), '') FROM (SELECT by" OF_OTHERS
+                   ", by)), comment "
+                   "= coalesce((SELECT comment" OF_OTHERS " DESC LIMIT 1), '')" HIS("0"),
+                   &him, err) < 0)
+        return -1;
+    return row_change(approvals,
+                      "DELETE FROM words WHERE by = ?1 AND confirms <> 0 AND approval IN (SELECT "
+                      "seq FROM approvals WHERE state = 0)",
+                      &him, err);
+}
+
+/* The row stays: what he signed can still be checked, and nobody else gets his name. */
+static int mark_revoked(struct approvals *approvals, struct custodian *custodian, struct err *err)
+{
+    struct given given = {.texts = {custodian->name}, .text_n = 1, .number_n = 1};
+
+    custodian->revoked_at = (int64_t)time(NULL);
+    given.numbers[0] = custodian->revoked_at;
+    return row_change(approvals, "UPDATE custodians SET revoked_at = ?2 WHERE name = ?1", &given,
+                      err);
+}
+
+int custodian_remove(struct approvals *approvals, struct arena *mem, const char *name,
+                     const char *by, struct str by_passphrase, struct custodian *out,
+                     struct err *err)
+{
+    AUTO_TRANSACTION struct transaction t = {0};
+    struct row row;
+    int64_t n = 0;
+
+    if (check_sponsor(approvals, "remove", name, by, by_passphrase, err) < 0 ||
+        transaction_begin(approvals->store, &t, err) < 0 ||
+        find_standing(approvals, mem, name, &row, err) < 0 || count_all(approvals, &n, err) < 0)
+        return -1;
+    if (n == 1)
+        return err_set(err, ERR_CONFLICT,
+                       "%.64s is the last custodian, and without one whoever comes first would be; "
+                       "enroll another one before",
+                       name);
+    *out = row.custodian;
+    if (mark_revoked(approvals, out, err) < 0 || forget_words(approvals, out, err) < 0)
+        return -1;
+    return transaction_commit(&t, err);
 }

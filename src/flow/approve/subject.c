@@ -1,10 +1,81 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "flow/approve/store.h"
 
+#include <string.h>
+#include <strings.h>
+
 #include "lib/base/limits.h"
 #include "lib/json/json.h"
+#include "lib/shapes/shapes.h"
 
 #define DIGEST_DOMAIN "brig/approval/1"
+
+/* ---- without secrets ---- */
+
+static bool has_word(struct str name, const char *word)
+{
+    size_t n = strlen(word);
+
+    for (size_t i = 0; i + n <= name.n; i++)
+        if (strncasecmp(name.p + i, word, n) == 0)
+            return true;
+    return false;
+}
+
+/* A variable that is called like a secret is taken for one. */
+static bool is_secret_name(struct str name)
+{
+    static const char *const words[] = {"PASSWORD",    "PASSWD",     "PASSPHRASE", "SECRET",
+                                        "TOKEN",       "CREDENTIAL", "API_KEY",    "APIKEY",
+                                        "PRIVATE_KEY", "ACCESS_KEY"};
+
+    for (size_t i = 0; i < COUNT(words); i++)
+        if (has_word(name, words[i]))
+            return true;
+    return false;
+}
+
+static const char *hidden(struct arena *mem, size_t n)
+{
+    return arena_printf(mem, "(hidden: %zu bytes that look like a secret)", n);
+}
+
+/* What looks like a secret is not for whoever may look at requests, nor for the disk. */
+static const char *without_secrets(struct arena *mem, const char *word)
+{
+    struct str text = str_of(word);
+    struct shape_hit hit;
+    size_t at = 0;
+    const char *out = NULL;
+
+    while (shape_next(text, at, false, &hit)) {
+        out = arena_printf(mem, "%s%.*s%s", out ? out : "", (int)(hit.at - at), text.p + at,
+                           hidden(mem, hit.n));
+        at = hit.at + hit.n;
+    }
+    return out ? arena_printf(mem, "%s%s", out, text.p + at) : word;
+}
+
+static const char *variable_shown(struct arena *mem, const char *variable)
+{
+    struct str value = str_of(variable);
+    struct str name = str_cut(&value, '=');
+
+    if (value.n && is_secret_name(name))
+        return arena_printf(mem, STR_FMT "=%s", STR_ARG(name), hidden(mem, value.n));
+    return without_secrets(mem, variable);
+}
+
+static struct words env_shown(struct arena *mem, struct words env)
+{
+    const char **v = arena_array(mem, const char *, env.n + 1);
+
+    for (size_t i = 0; i < env.n; i++)
+        v[i] = variable_shown(mem, env.v[i]);
+    return (struct words){v, env.n};
+}
+
+/* ---- */
 
 /* Bytes that are no text are shown as what they are. */
 static struct json *word_json(struct arena *mem, const char *word)
@@ -12,7 +83,7 @@ static struct json *word_json(struct arena *mem, const char *word)
     struct json *object;
 
     if (str_is_utf8(str_of(word)))
-        return json_text(mem, str_of(word));
+        return json_text(mem, str_of(without_secrets(mem, word)));
     object = json_object(mem);
     json_put_bytes(mem, object, "bytes", str_of(word));
     return object;
@@ -42,31 +113,90 @@ static struct json *mounts_json(struct arena *mem, const struct action *action)
     return list;
 }
 
+static struct json *operands_json(struct arena *mem, const struct operands *operands)
+{
+    struct json *list = json_array(mem);
+
+    for (size_t i = 0; i < operands->n; i++) {
+        const struct operand *operand = &operands->of[i];
+        struct json *object = json_object(mem);
+
+        json_put_bytes(mem, object, "path", str_of(operand->path));
+        json_put_text(mem, object, "kind", operand->kind == OPERAND_FOLDER ? "folder" : "file");
+        json_put_int(mem, object, "bytes", (int64_t)operand->bytes);
+        if (operand->kind == OPERAND_FOLDER)
+            json_put_int(mem, object, "entries", (int64_t)operand->entries);
+        if (operand->why)
+            json_put_text(mem, object, "not_bound", operand->why);
+        else
+            json_put_text(mem, object, "sha256", operand->hash);
+        json_push(list, object);
+    }
+    return list;
+}
+
 static void put_if(struct arena *mem, struct json *json, const char *key, const char *text)
 {
     if (text && *text)
         json_put_bytes(mem, json, key, str_of(text));
 }
 
-struct json *approval_subject(struct arena *mem, const struct run *run)
+/* What it would be held to; nothing where nothing was planned. */
+static void put_limits(struct arena *mem, struct json *json, const struct run *run)
+{
+    struct json *limits = json_object(mem);
+
+    for (enum limit_kind kind = 0; kind < LIMIT_COUNT; kind++)
+        if (run->plan.limits.of[kind].value)
+            json_put_int(mem, limits, limit_name(kind), (int64_t)run->plan.limits.of[kind].value);
+    if (limits->n)
+        json_put(json, "limits", limits);
+}
+
+/* How the policy takes it. */
+static void put_effect(struct arena *mem, struct json *json, const struct run *run)
+{
+    if (!run->effect.id)
+        return;
+    json_put_text(mem, json, "effect", run->effect.id);
+    json_put_text(mem, json, "risk", arena_printf(mem, "E%u", run->effect.risk));
+}
+
+struct json *approval_subject(struct arena *mem, const struct run *run,
+                              const struct operands *operands)
 {
     const struct action *action = &run->action;
     struct json *json = json_object(mem);
 
     json_put_text(mem, json, "action", action_name(action->kind));
+    if (action->kind == ACTION_ELEVATE) {
+        json_put_text(mem, json, "ELEVATED", "runs on this machine itself, without any walls");
+        json_put_text(mem, json, "isolation", "none");
+        json_put_int(mem, json, "uid", run->plan.inside_uid);
+        put_if(mem, json, APPROVAL_PROGRAM, run->planned.image_digest);
+    }
     json_put(json, "command", words_json(mem, action->argv));
     if (action->env.n)
-        json_put(json, "env", words_json(mem, action->env));
-    put_if(mem, json, "workdir", action->workdir);
+        json_put(json, "env", words_json(mem, env_shown(mem, action->env)));
+    if (operands->n)
+        json_put(json, "operands", operands_json(mem, operands));
+    if (operands->unbound)
+        json_put_bytes(mem, json, "not_bound", str_of(operands->unbound));
+    put_if(mem, json, "workdir", action->workdir ? action->workdir : run->plan.workdir);
     put_if(mem, json, "sandbox_id", action->sandbox);
     put_if(mem, json, "provider", action->provider);
     put_if(mem, json, "image", action->image);
     put_if(mem, json, "user", action->user);
     if (action->mount_n)
         json_put(json, "mounts", mounts_json(mem, action));
+    put_limits(mem, json, run);
+    put_effect(mem, json, run);
     json_put_bool(mem, json, "reads_stdin", action->stdin_kind == STDIN_STREAM);
     json_put_bool(mem, json, "goes_on_alone", action->detach || action->keep_background);
-    json_put_bool(mem, json, "network", plan_has_network(&run->plan.egress));
+    /* Without walls it is the machine's. */
+    json_put_bool(mem, json, "network",
+                  action->kind == ACTION_ELEVATE || plan_has_network(&run->plan.egress));
+    put_if(mem, json, "policy_layer", run->verdict.layer);
     put_if(mem, json, "rule", run->verdict.rule);
     if (run->verdict.line)
         json_put_int(mem, json, "rule_line", run->verdict.line);
@@ -77,13 +207,33 @@ struct json *approval_subject(struct arena *mem, const struct run *run)
     return json;
 }
 
-int approval_digest(const struct run *run, char out[MODEL_HASH_BYTES], struct err *err)
+static void hash_json(struct str text, char out[MODEL_HASH_BYTES])
 {
-    AUTO_ARENA struct arena mem = ARENA(RUN_MEMORY_MAX);
-    AUTO_BUF struct buf text = BUF(JSON_TEXT_MAX);
-    struct json *json = json_object(&mem);
     struct hasher hasher;
     struct hash hash;
+
+    hasher_init(&hasher);
+    hasher_add(&hasher, DIGEST_DOMAIN, sizeof DIGEST_DOMAIN); /* with its NUL */
+    hasher_add(&hasher, text.p, text.n);
+    hasher_end(&hasher, &hash);
+    hash_text(&hash, out);
+}
+
+static int digest_json(const struct json *json, char out[MODEL_HASH_BYTES], struct err *err)
+{
+    AUTO_BUF struct buf text = BUF(JSON_TEXT_MAX);
+
+    if (json_canonical(json, &text, err) < 0)
+        return err_in(err, "naming what is to be confirmed");
+    hash_json(buf_str(&text), out);
+    return 0;
+}
+
+int approval_digest(const struct run *run, const struct operands *operands,
+                    char out[MODEL_HASH_BYTES], char frame[MODEL_HASH_BYTES], struct err *err)
+{
+    AUTO_ARENA struct arena mem = ARENA(RUN_MEMORY_MAX);
+    struct json *json = json_object(&mem);
 
     if (!run->planned.preimage_hash[0] && !action_is_question(run->action.kind))
         return err_set(err, ERR_INTERNAL, "nothing was planned that could be confirmed");
@@ -97,12 +247,9 @@ int approval_digest(const struct run *run, char out[MODEL_HASH_BYTES], struct er
     put_if(&mem, json, "request_hash", run->action.request_hash);
     put_if(&mem, json, "sandbox_id", run->action.sandbox);
     put_if(&mem, json, "tenant", run->action.tenant);
-    if (json_canonical(json, &text, err) < 0)
-        return err_in(err, "naming what is to be confirmed");
-    hasher_init(&hasher);
-    hasher_add(&hasher, DIGEST_DOMAIN, sizeof DIGEST_DOMAIN); /* with its NUL */
-    hasher_add(&hasher, buf_str(&text).p, buf_str(&text).n);
-    hasher_end(&hasher, &hash);
-    hash_text(&hash, out);
-    return 0;
+    if (digest_json(json, frame, err) < 0)
+        return -1;
+    if (operands->n)
+        json_put(json, "operands", operands_json(&mem, operands));
+    return digest_json(json, out, err);
 }

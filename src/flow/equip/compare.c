@@ -59,6 +59,7 @@ static void check_isolation(struct run *run)
     add_number(run, "seccomp filters", plan->seccomp_filters, seen->seccomp_filters);
     add_bool(run, "seccomp refuses", plan->seccomp_refuses, seen->seccomp_refuses);
     add_bool(run, "sockets refused", plan->sockets_refused, seen->sockets_refused);
+    add_bool(run, "second program refused", plan->exec_refused, seen->exec_refused);
     add_number(run, "landlock abi", plan->landlock_abi, seen->landlock_abi);
     add_bool(run, "landlock refuses", plan->landlock_refuses, seen->landlock_refuses);
     /* Last: the hash only says that one of the above differs. */

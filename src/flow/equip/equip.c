@@ -118,7 +118,9 @@ static void plan_identity(struct equip *equip, struct run *run)
     plan->provider_version_pin = equip->profile.provider_version;
     plan->image_digest_pin = equip->profile.image_digest;
     plan->demand_observed = equip->profile.demand_observed;
-    plan->sockets_none = run->action.sockets_none || equip->profile.sockets_none;
+    plan->sockets_none =
+        run->action.sockets_none || run->action.advisory || equip->profile.sockets_none;
+    plan->exec_once = run->action.advisory;
     plan->allow_protected = run->action.allow_protected || equip->profile.allow_protected;
 }
 
@@ -156,6 +158,11 @@ static int plan_nothing(struct run *run)
         return 0;
     plan_environment(run);
     return 0;
+}
+
+int equip_limits(struct equip *equip, struct run *run, struct err *err)
+{
+    return plan_limits(&equip->profile, run, err);
 }
 
 int equip_plan(struct equip *equip, struct run *run, struct err *err)

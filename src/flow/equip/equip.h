@@ -37,6 +37,9 @@ const char *equip_provider(const struct equip *equip);
  * What cannot be honoured turns the verdict into a denial with its reason; that is success. */
 int equip_plan(struct equip *equip, struct run *run, struct err *err) MUST_CHECK;
 
+/* Of that only run->plan.limits, for those who want to know them before there is a plan. */
+int equip_limits(struct equip *equip, struct run *run, struct err *err) MUST_CHECK;
+
 /* Files that tools of this machine run by themselves, and who does: protected below every folder
  * that may be written. */
 struct protected_rule {

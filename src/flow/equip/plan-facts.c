@@ -99,6 +99,9 @@ void plan_facts(struct run *run)
     facts->sockets_refused = run->plan.sockets_none;
     if (facts->sockets_refused)
         facts->seccomp_filters++;
+    facts->exec_refused = run->plan.exec_once;
+    if (facts->exec_refused)
+        facts->seccomp_filters++;
     facts->landlock_refuses = true;
     facts->seccomp_refuses = true;
     facts->landlock_abi = run->offer.landlock_abi;

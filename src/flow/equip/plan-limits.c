@@ -30,6 +30,9 @@ static struct limit choose(const struct profile *profile, const struct run *run,
     for (size_t i = 0; i < COUNT(sources); i++)
         if (sources[i]->value)
             return *sources[i];
+    /* What a layer above the policy says is no default: it has to be held. */
+    if (run->demand.most[kind] && run->demand.most[kind] < limit_default(kind))
+        return (struct limit){.value = run->demand.most[kind], .origin = ORIGIN_POLICY};
     return (struct limit){.value = limit_default(kind), .origin = ORIGIN_DEFAULT};
 }
 
@@ -54,15 +57,31 @@ static unsigned usable_means(const struct run *run, enum limit_kind kind, const 
     return means;
 }
 
+/* What policy and layers do not allow so much of is refused. */
+static void check_most(struct run *run, enum limit_kind kind, uint64_t value)
+{
+    uint64_t ceiling = run->demand.limits.of[kind].value;
+    uint64_t most = run->demand.most[kind];
+
+    if (ceiling && value > ceiling)
+        (void)refuse(run, REASON_LIMIT_ABOVE_POLICY, "%s of %llu: the policy allows at most %llu",
+                     limit_name(kind), (unsigned long long)value, (unsigned long long)ceiling);
+    else if (most && value > most)
+        (void)refuse(run, REASON_LIMIT_ABOVE_POLICY,
+                     "%s of %llu: a ceiling or overlay allows at most %llu", limit_name(kind),
+                     (unsigned long long)value, (unsigned long long)most);
+}
+
 static int plan_limit(const struct profile *profile, struct run *run, enum limit_kind kind)
 {
     struct limit limit = choose(profile, run, kind);
-    uint64_t ceiling = run->demand.limits.of[kind].value;
 
-    if (ceiling && limit.value > ceiling)
-        return refuse(run, REASON_LIMIT_ABOVE_POLICY, "%s of %llu: the policy allows at most %llu",
-                      limit_name(kind), (unsigned long long)limit.value,
-                      (unsigned long long)ceiling);
+    check_most(run, kind, limit.value);
+    /* A command in a kept sandbox has a time of its own, which is no wall of that. */
+    if (kind == LIMIT_WALL)
+        check_most(run, kind, run->action.wall_ms);
+    if (is_refused(run))
+        return 0;
     if (kind == LIMIT_MEMORY)
         limit.value = cgroup_memory_round(limit.value);
     limit.means = strongest(usable_means(run, kind, &limit));

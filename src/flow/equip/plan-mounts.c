@@ -98,6 +98,34 @@ static const char *why_not(struct run *run, const char *state_dir, struct str ta
     return NULL;
 }
 
+/* What an advisory session shows of itself: the copy of the agent's program, and what people
+ * confirmed. Nothing else of the state directory is ever shown. */
+static bool is_of_session(struct run *run, const char *state_dir, const struct mount_ask *ask,
+                          const struct source *source)
+{
+    static const struct {
+        const char *target;
+        const char *name; /* in the session's folder */
+    } shown[] = {
+        {ADVISORY_AGENT_TARGET,  "agent"         },
+        {ADVISORY_OUTPUT_TARGET, "sandbox/output"},
+    };
+    AUTO_FREE char *real = realpath(state_dir, NULL);
+    const char *path = path_of(&run->mem, source->fd);
+    struct str rest = str_of(path ? path : "");
+    const char *folder = arena_printf(&run->mem, "%s/advisory/", real ? real : "");
+
+    if (!run->action.advisory || ask->access != MOUNT_RO || !real || !str_starts(rest, folder))
+        return false;
+    rest.p += strlen(folder);
+    rest.n -= strlen(folder);
+    (void)str_cut(&rest, '/');
+    for (size_t i = 0; i < COUNT(shown); i++)
+        if (strcmp(ask->target, shown[i].target) == 0 && str_is(rest, shown[i].name))
+            return true;
+    return false;
+}
+
 static int add_asked(const char *state_dir, struct str table, struct run *run,
                      struct mount_list *list, const struct mount_ask *ask, struct err *err)
 {
@@ -111,7 +139,8 @@ static int add_asked(const char *state_dir, struct str table, struct run *run,
         source_close(&source);
         return refuse(run, REASON_MOUNT_FORBIDDEN, "%s", err->text);
     }
-    why = why_not(run, state_dir, table, &source);
+    why = is_of_session(run, state_dir, ask, &source) ? NULL
+                                                      : why_not(run, state_dir, table, &source);
     if (why)
         return refuse_source(run, &source, ask->source, why);
     (void)close(source.folder_fd);

@@ -204,6 +204,25 @@ static int allow_policy(struct run *run, struct path_list *list)
     return allow_listed(run, &run->demand.read_write, true, list);
 }
 
+/* What may only advise writes nowhere but into its scratch folder, and of what it brings along one
+ * file is a program; those of the system are what that one is loaded by. */
+static void only_advise(const struct run *run, struct path_list *list)
+{
+    for (size_t i = 0; i < list->n; i++) {
+        struct plan_path *path = &list->of[i];
+        bool system = false;
+
+        for (size_t j = 0; j < run->plan.mount_n; j++)
+            system |= run->plan.mounts[j].kind == MOUNT_BIND && !run->plan.mounts[j].from_user &&
+                      strcmp(run->plan.mounts[j].target, path->path) == 0;
+        path->write =
+            path->write && (path->device || strcmp(path->path, ADVISORY_SCRATCH_TARGET) == 0);
+        path->exec = path->exec && !path->write &&
+                     (system || run->plan.mounts[0].lower_n ||
+                      strcmp(path->path, ADVISORY_AGENT_TARGET) == 0);
+    }
+}
+
 int plan_paths(struct run *run, struct err *err)
 {
     const struct demand *demand = &run->demand;
@@ -222,6 +241,8 @@ int plan_paths(struct run *run, struct err *err)
         for (size_t i = 0; i < run->plan.mount_n; i++)
             allow_base(&run->plan.mounts[i], &list);
     }
+    if (run->action.advisory)
+        only_advise(run, &list);
     run->plan.paths = list.of;
     run->plan.path_n = list.n;
     return 0;

@@ -131,6 +131,8 @@ static struct json *spec_object(struct run *run, const struct facts *facts)
     json_put_text(mem, seccomp, "hash", run->offer.seccomp_hash ? run->offer.seccomp_hash : "");
     json_put_bool(mem, seccomp, "refuses", facts->seccomp_refuses);
     json_put(root, "seccomp", seccomp);
+    if (facts->exec_refused)
+        json_put_text(mem, root, "exec", "once");
     if (facts->sockets_refused)
         json_put_text(mem, root, "sockets", "none");
     json_put_int(mem, root, "uid", run->plan.inside_uid);
@@ -195,7 +197,8 @@ static bool same_walls(const struct facts *a, const struct facts *b)
            a->host_user_is_root == b->host_user_is_root && a->landlock_abi == b->landlock_abi &&
            a->landlock_refuses == b->landlock_refuses && a->namespaces == b->namespaces &&
            a->no_new_privs == b->no_new_privs && a->seccomp_filters == b->seccomp_filters &&
-           a->seccomp_refuses == b->seccomp_refuses && a->sockets_refused == b->sockets_refused;
+           a->seccomp_refuses == b->seccomp_refuses && a->sockets_refused == b->sockets_refused &&
+           a->exec_refused == b->exec_refused;
 }
 
 bool same_facts(const struct facts *a, const struct facts *b)

@@ -19,6 +19,7 @@ struct backend {
 
 extern const struct backend backend_mock;
 extern const struct backend backend_local;
+extern const struct backend backend_host; /* in no table: nobody can ask for it by name */
 
 struct cgroup_host;
 struct joints;
@@ -44,6 +45,7 @@ struct execute {
     struct spawner *spawner;           /* or NULL: every sandbox by a box of its own */
     struct spawner *spawner_owned;
     bool wants_refill; /* a pool has fewer than it should */
+    int program_fd;    /* of an elevated run that is about to begin, or -1 */
     int run_lock_fd;   /* of a run between two sandboxes out of the pool, or -1; and which run */
     char run_lock_of[ID_BYTES];
 };

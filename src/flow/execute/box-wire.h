@@ -14,7 +14,7 @@
 #include <stdint.h>
 
 #define BOX_PLAN_MAGIC 0x67697262U /* "brig" */
-#define BOX_PLAN_VERSION 1U
+#define BOX_PLAN_VERSION 2U
 #define BOX_PLAN_MAX (8UL << 20)
 #define BOX_REPORT_MAX (192UL << 10)
 #define BOX_MOUNTS_MAX 448
@@ -118,6 +118,7 @@ struct box_plan {
     uint16_t tty_rows, tty_columns; /* of the caller's terminal; 0: it has none */
     uint8_t detached;               /* exec-wire.h: the keeper goes on without its caller */
     uint8_t prepared;               /* for the pool: it can be taken, once */
+    uint8_t exec_once;              /* no process inside runs a second program */
 };
 
 /* What a spawner is asked: one such message for a sandbox, and along with it the descriptors a box
@@ -144,7 +145,8 @@ enum box_message_kind {
     BOX_NOT_STARTED, /* inside: err.os says why exec failed */
     BOX_EXITED,      /* inside: status of the command as wait() gives it; value 1: as BOX_CLEAR */
     BOX_CLEAR,       /* inside: nothing is left of the command; another one may be sent */
-    BOX_GONE,        /* outer: nothing of the run is left */
+    BOX_GONE,        /* outer: nothing of the run is left; value: how often a command that may run
+                        no other program tried to, as in its BOX_FAILED */
     BOX_RELEASE,     /* to inside: run the command */
     BOX_SIGNAL,      /* to inside: send status as a signal to the command */
     BOX_KILL,        /* to outer: end everything now; to an exec: end it and what it left */

@@ -20,7 +20,7 @@ int execute_open(const char *state_dir, struct execute **out, struct err *err)
     execute->turn_fd = execute->orders_fd = -1;
     execute->state_dir_owned = xstrdup(state_dir);
     execute->state_dir = execute->state_dir_owned;
-    execute->run_lock_fd = -1;
+    execute->run_lock_fd = execute->program_fd = -1;
     execute->memory = execute->memory_owned = offer_memory_new();
     *out = execute;
     return 0;
@@ -49,6 +49,8 @@ void execute_free(struct execute *execute)
     local_free(execute->claim);
     joints_free(execute->joints);
     execute_turn_end(execute);
+    if (execute->program_fd >= 0)
+        (void)close(TAKE_FD(execute->program_fd));
     spawner_free(execute->spawner_owned);
     run_lock_drop(execute);
     offer_memory_free(execute->memory_owned);
@@ -71,6 +73,10 @@ int execute_offer(struct execute *execute, struct run *run, struct err *err)
 {
     const char *name = run->action.provider;
 
+    if (run->action.kind == ACTION_ELEVATE) {
+        execute->backend = &backend_host;
+        return backend_host.offer(execute, run, err);
+    }
     for (size_t i = 0; i < COUNT(backends); i++)
         if (strcmp(backends[i]->name, name) == 0) {
             execute->backend = backends[i];
@@ -98,6 +104,8 @@ int execute_park(struct execute *execute, struct run *run, struct err *err)
 int execute_release(struct execute *execute, struct run *run, const struct streams *streams,
                     struct err *err)
 {
+    if (streams->is_released)
+        atomic_store(streams->is_released, true);
     return execute->backend->release(execute, run, streams, err);
 }
 

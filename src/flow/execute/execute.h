@@ -5,6 +5,7 @@
 #include "lib/base/str.h"
 #include "model/reason.h"
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -25,7 +26,8 @@ struct streams {
     int in_fd;  /* -1: the command reads end of file */
     int out_fd; /* -1: kept in the outcome only */
     int err_fd;
-    bool keep; /* keep the first bytes of both in the outcome */
+    bool keep;                /* keep the first bytes of both in the outcome */
+    atomic_bool *is_released; /* set right before the command begins, or NULL */
 };
 
 int execute_open(const char *state_dir, struct execute **out, struct err *err) MUST_CHECK;
@@ -278,6 +280,8 @@ int files_watch(struct files *files, const char *path, uint64_t wait_ms,
 /* A regular file to a descriptor, as long as it was when it was opened; and a stream to a file,
  * which takes its place when it is complete. */
 int files_cat(struct files *files, const char *path, int out_fd, struct err *err) MUST_CHECK;
+/* A regular file, opened inside for reading; the caller's to close. */
+int files_open_file(struct files *files, const char *path, int *out, struct err *err) MUST_CHECK;
 /* The same for whoever wants to see what was opened first, and then maybe a part of it only:
  * on_open fills from, length and out_fd; of a length of 0 nothing is read. What was opened cannot
  * be another file than what is sent. */

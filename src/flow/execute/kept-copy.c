@@ -223,6 +223,13 @@ int files_cat_part(struct files *files, const char *path, struct files_part *par
     return part->length ? cat_range(files, path, from, part, err) : 0;
 }
 
+int files_open_file(struct files *files, const char *path, int *out, struct err *err)
+{
+    struct stat st;
+
+    return copy_open(files, path, true, out, &st, err);
+}
+
 int files_cat(struct files *files, const char *path, int out_fd, struct err *err)
 {
     AUTO_FD int from = -1;

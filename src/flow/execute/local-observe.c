@@ -530,6 +530,7 @@ void observe_inside(struct run *run, struct local *local, struct str report)
     run->seen.landlock_refuses = all_refused(probes, "landlock_");
     run->seen.seccomp_refuses = all_refused(probes, "seccomp_");
     run->seen.sockets_refused = all_refused(probes, "sockets_");
+    run->seen.exec_refused = all_refused(probes, "exec_");
     run->seen.namespaces = own_namespaces(section(report, "namespaces"));
     see_interfaces(run, section(report, "net"));
     see_mounts(run, local, section(report, "mountinfo"), section(report, "targets"));

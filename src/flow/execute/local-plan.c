@@ -287,6 +287,7 @@ static void plan_init(const struct run *run, struct box_plan *plan)
         .tty = run->action.tty,
         .keep_background = run->action.keep_background,
         .sockets_none = run->plan.sockets_none,
+        .exec_once = run->plan.exec_once,
         .detached = run->action.detach,
         .wall_ms = run->action.detach ? run->action.wall_ms : 0,
         .execs_fd = -1,

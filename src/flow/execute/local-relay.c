@@ -307,6 +307,10 @@ static void on_time(struct relay *relay)
         relay->deadline_us = UINT64_MAX;
         relay->run->outcome.timed_out = true;
         relay->run->outcome.reason = REASON_LIMIT_TIME;
+        if (relay->run->budget.wall_ms) { /* less than its own, or it would not be there */
+            relay->run->outcome.reason = REASON_BUDGET_EXCEEDED;
+            relay->run->outcome.failure = relay->run->budget.by;
+        }
         ask_to_end(relay, SIGTERM, GRACE_US);
     }
     if (now >= relay->kill_us && !relay->killed)
@@ -357,6 +361,13 @@ static void on_end(struct relay *relay)
         (void)box_say(relay->local->supervisor_fd, BOX_KILL, 0); /* gone already is as good */
 }
 
+/* PID 1 may fail, too, and has not counted any. */
+static void note_attempts(struct outcome *outcome, const struct box_message *end)
+{
+    if (end->value > outcome->execs_refused)
+        outcome->execs_refused = end->value;
+}
+
 static void on_message(struct relay *relay, const struct box_message *message)
 {
     struct run *run = relay->run;
@@ -382,10 +393,13 @@ static void on_message(struct relay *relay, const struct box_message *message)
         relay->clear = true;
         return;
     case BOX_FAILED:
+        note_attempts(&run->outcome, message);
         run->outcome.reason = REASON_SANDBOX_FAILED;
         run->outcome.failure = arena_text(&run->mem, str_of(message->err.text));
         return;
     case BOX_GONE:
+        note_attempts(&run->outcome, message);
+        run->outcome.execs_counted = true;
         relay->local->gone = true;
         relay->local->end = *message;
         return;
@@ -530,8 +544,10 @@ static void finish_reason(struct relay *relay)
     const struct box_message *end = &relay->local->end;
     enum reason limit = (enum reason)end->reason;
 
-    if (end->cpu_us)
+    if (end->cpu_us) {
         outcome->cpu_us = end->cpu_us;
+        outcome->cpu_is_whole = true;
+    }
     if (end->peak_memory_bytes)
         outcome->peak_memory_bytes = end->peak_memory_bytes;
     outcome->oom_killed = limit == REASON_LIMIT_MEMORY;
@@ -571,6 +587,13 @@ static void finish(struct relay *relay)
     finish_reason(relay);
 }
 
+static uint64_t wall_ms(const struct run *run)
+{
+    if (run->budget.wall_ms)
+        return run->budget.wall_ms;
+    return run->action.wall_ms ? run->action.wall_ms : run->plan.limits.of[LIMIT_WALL].value;
+}
+
 int relay(struct run *run, struct local *local, const struct streams *streams, struct err *err)
 {
     struct relay all = {.run = run, .local = local, .tty_fd = -1};
@@ -579,9 +602,7 @@ int relay(struct run *run, struct local *local, const struct streams *streams, s
     uint64_t began_us = clock_us();
     int failed;
 
-    relay->deadline_us =
-        began_us +
-        (run->action.wall_ms ? run->action.wall_ms : run->plan.limits.of[LIMIT_WALL].value) * 1000U;
+    relay->deadline_us = began_us + wall_ms(run) * 1000U;
     relay->kill_us = relay->give_up_us = UINT64_MAX;
     flow_init(&relay->in, streams->in_fd, local->in_fd, false, 0);
     relay->in.close_to = true;

@@ -153,6 +153,7 @@ static void take_counts(const struct json *counters, struct egress_counts *out)
         .refused = number_in(counters, "refused"),
         .bytes_out = number_in(counters, "bytes_out"),
         .bytes_in = number_in(counters, "bytes_in"),
+        .spent = json_get(counters, "spent") != NULL,
     };
 }
 
@@ -185,22 +186,26 @@ void intercept_observe(struct intercept *intercept, struct run *run)
         run->seen.egress_fault = arena_text(&run->mem, str_of(err.text));
 }
 
-void intercept_count(struct intercept *intercept, struct run *run)
+int intercept_count(struct intercept *intercept, struct run *run, struct err *err)
 {
-    struct err err;
+    uint64_t bytes = run->budget.egress_bytes;
 
-    /* A sandbox of its own is counted from its beginning; what goes on alone is nobody's to ask
-     * for. */
-    if (!intercept->egress || run->action.kind != ACTION_EXEC || run->action.detach)
-        return;
-    intercept->counts = egress_window(intercept->egress, run->sandbox_id, run->id, &err) == 0;
+    /* A sandbox of its own is counted from its beginning, unless there is a bound to that; what
+     * goes on alone is nobody's to ask for. */
+    if (!bytes && (!intercept->egress || run->action.kind != ACTION_EXEC || run->action.detach))
+        return 0;
+    if (bytes && !intercept->egress)
+        return err_set(err, ERR_UNAVAILABLE, "nobody is there to hold the budget of egress");
+    intercept->counts = egress_window(intercept->egress, run->sandbox_id, run->id,
+                                      bytes ? bytes : UINT64_MAX, err) == 0;
+    return bytes && !intercept->counts ? err_in(err, "the budget of egress") : 0;
 }
 
 void intercept_collect(struct intercept *intercept, struct run *run)
 {
     AUTO_ARENA struct arena mem = ARENA(EGRESS_DOCUMENT_MEMORY);
     const struct json *counters = NULL;
-    bool joined = run->action.kind == ACTION_EXEC;
+    bool joined = run->action.kind == ACTION_EXEC || intercept->counts;
     struct err err;
 
     if (!intercept->egress || (joined && !intercept->counts))

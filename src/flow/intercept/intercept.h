@@ -32,8 +32,9 @@ int intercept_begin(struct intercept *intercept, struct run *run, struct err *er
 /* Asks egress what it holds for the sandbox, into run->seen: no answer is no rules. */
 void intercept_observe(struct intercept *intercept, struct run *run);
 
-/* Counting for this run begins, and ends: run->outcome.egress. */
-void intercept_count(struct intercept *intercept, struct run *run);
+/* Counting for this run begins, and ends: run->outcome.egress. Fails where a budget leaves the run
+ * so many bytes and egress does not hold that: then it must not go on. */
+int intercept_count(struct intercept *intercept, struct run *run, struct err *err) MUST_CHECK;
 void intercept_collect(struct intercept *intercept, struct run *run);
 
 /* Lets go of the sandbox: it is box's now or, unless it stays, ended. Twice is once. */

@@ -1,0 +1,521 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Which files a command works on, as far as its words tell: every word, and every piece of one that
+ * could be a path, is looked for where the command would find it, in whatever somebody can change:
+ * folders of the user, and in a kept sandbox all that is not the image. What is there is bound by
+ * content. Too many are found rather than too few: a file that only happens to be called like a
+ * word costs another question when it changes. So are files that the caller's variables name. What
+ * runs without walls is shown the machine itself.
+ *
+ * Nothing is followed out of what the sandbox shows: links are read here, one component at a time,
+ * and mean what they mean inside. */
+
+#include "flow/approve/operands.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/openat2.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "lib/base/io.h"
+#include "lib/base/limits.h"
+#include "lib/linux/sys.h"
+
+#define OPERANDS_MAX 64
+#define LOOKS_MAX 4096
+#define LINKS_MAX 40
+/* Where one piece of a word may end: what shells and options put between names. */
+#define BETWEEN " \t\r\n;|&<>()'\"`${}=,:@"
+
+/* A place of the sandbox, as it is made; later ones lie over earlier ones. */
+struct place {
+    char *target;
+    int fd;       /* of what is shown there; -1: through the root */
+    bool is_open; /* somebody can change what is there */
+};
+
+struct operand_view {
+    int root_fd;                         /* of a kept sandbox, or of the machine; -1: none */
+    bool is_host;                        /* of the machine: for what runs without walls */
+    const struct operand_reader *reader; /* inside of one, instead; or NULL */
+    struct place *places;
+    size_t n;
+};
+
+/* ---- the places ---- */
+
+static bool covers(enum mount_kind kind)
+{
+    switch (kind) {
+    case MOUNT_BIND:
+    case MOUNT_TMPFS:
+    case MOUNT_PROC:
+    case MOUNT_DEVPTS:
+    case MOUNT_LAYER:
+    case MOUNT_MASK:
+        return true;
+    case MOUNT_READONLY:
+    case MOUNT_PROTECTED:
+    case MOUNT_NESTED:
+    case MOUNT_SYMLINK:
+    case MOUNT_FOLDER:
+    case MOUNT_FILE:
+        break;
+    }
+    return false;
+}
+
+/* Before it begins, what a sandbox writes itself is empty. */
+static bool is_open(const struct plan_mount *mount, bool is_kept)
+{
+    if (mount->kind == MOUNT_BIND)
+        return mount->from_user || (is_kept && mount->access == MOUNT_RW && !mount->is_device);
+    return is_kept && (mount->kind == MOUNT_TMPFS || mount->kind == MOUNT_LAYER);
+}
+
+static int open_source(const struct plan_mount *mount, int *out, struct err *err)
+{
+    AUTO_FD int fd = mount->fd >= 0 ? fcntl(mount->fd, F_DUPFD_CLOEXEC, 3)
+                                    : open(mount->source, O_PATH | O_CLOEXEC);
+    struct stat st;
+
+    if (fd < 0 || fstat(fd, &st) < 0)
+        return err_os(err, "looking at %.200s", mount->source);
+    if (st.st_ino != mount->inode || st.st_dev != mount->device)
+        return err_set(err, ERR_CONFLICT, "%.200s is another folder than was planned with",
+                       mount->source);
+    *out = TAKE_FD(fd);
+    return 0;
+}
+
+void operand_view_free(struct operand_view *view)
+{
+    if (!view)
+        return;
+    for (size_t i = 0; i < view->n; i++) {
+        if (view->places[i].fd >= 0)
+            (void)close(view->places[i].fd);
+        free(view->places[i].target);
+    }
+    free(view->places);
+    if (view->root_fd >= 0)
+        (void)close(view->root_fd);
+    free(view);
+}
+
+/* For what runs without walls: all there is, but for what the kernel makes up as one looks. */
+static void show_machine(struct operand_view *view)
+{
+    static const char *const made_up[] = {"/dev", "/proc", "/sys"};
+
+    view->is_host = true;
+    view->places = xcalloc(COUNT(made_up) + 1, sizeof *view->places);
+    view->places[view->n++] = (struct place){xstrdup("/"), -1, true};
+    for (size_t i = 0; i < COUNT(made_up); i++)
+        view->places[view->n++] = (struct place){xstrdup(made_up[i]), -1, false};
+}
+
+int operand_view_open(const struct run *run, int root_fd, const struct operand_reader *reader,
+                      struct operand_view **out, struct err *err)
+{
+    AUTO(operand_view) struct operand_view *view = xcalloc(1, sizeof *view);
+
+    view->root_fd = root_fd;
+    view->reader = reader;
+    if (run->action.kind == ACTION_ELEVATE) {
+        show_machine(view);
+        *out = TAKE(view);
+        return 0;
+    }
+    view->places = xcalloc(run->plan.mount_n + 1, sizeof *view->places);
+    for (size_t i = 0; i < run->plan.mount_n; i++) {
+        const struct plan_mount *mount = &run->plan.mounts[i];
+        struct place *place = &view->places[view->n];
+
+        if (!covers(mount->kind))
+            continue;
+        *place = (struct place){xstrdup(mount->target), -1, is_open(mount, root_fd >= 0 || reader)};
+        view->n++;
+        if (place->is_open && root_fd < 0 && mount->kind == MOUNT_BIND &&
+            open_source(mount, &place->fd, err) < 0)
+            return -1;
+    }
+    *out = TAKE(view);
+    return 0;
+}
+
+/* The last that is at the path or above it. */
+static const struct place *place_of(const struct operand_view *view, const char *path)
+{
+    for (size_t i = view->n; i-- > 0;) {
+        size_t n = strlen(view->places[i].target);
+
+        if (n == 1 ||
+            (strncmp(view->places[i].target, path, n) == 0 && (path[n] == '/' || path[n] == '\0')))
+            return &view->places[i];
+    }
+    return NULL;
+}
+
+/* ---- the way to one ---- */
+
+static int open_at(const struct operand_view *view, const struct place *place, const char *path)
+{
+    const char *below = path + (place->target[1] ? strlen(place->target) : 0);
+
+    if (view->root_fd >= 0)
+        return sys_openat2(view->root_fd, path[1] ? path + 1 : ".", O_PATH | O_NOFOLLOW | O_CLOEXEC,
+                           RESOLVE_IN_ROOT | RESOLVE_NO_SYMLINKS);
+    while (*below == '/')
+        below++;
+    return *below ? sys_openat2(place->fd, below, O_PATH | O_NOFOLLOW | O_CLOEXEC,
+                                RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS)
+                  : fcntl(place->fd, F_DUPFD_CLOEXEC, 3);
+}
+
+struct way {
+    char path[PATH_BYTES_MAX];     /* without links, so far */
+    char rest[2 * PATH_BYTES_MAX]; /* still to go */
+    unsigned links;
+    int fd; /* of path; -1: not there, or in nobody's hands */
+    struct stat st;
+    const char *why; /* it cannot be told where it leads */
+};
+
+static void go_up(struct way *way)
+{
+    char *slash = strrchr(way->path, '/');
+
+    if (slash)
+        *slash = '\0';
+}
+
+static bool take_component(struct way *way, char name[PATH_BYTES_MAX])
+{
+    size_t skip = strspn(way->rest, "/"), n = strcspn(way->rest + skip, "/");
+
+    if (n == 0)
+        return false;
+    (void)snprintf(name, PATH_BYTES_MAX, "%.*s", (int)(n < PATH_BYTES_MAX ? n : 0),
+                   way->rest + skip);
+    memmove(way->rest, way->rest + skip + n, strlen(way->rest + skip + n) + 1);
+    return true;
+}
+
+static bool follow(struct way *way)
+{
+    char target[PATH_BYTES_MAX];
+    size_t left = strlen(way->rest) + 1;
+    ssize_t n = readlinkat(way->fd, "", target, sizeof target - 1);
+
+    if (n < 0 || ++way->links > LINKS_MAX || (size_t)n + 1 + left > sizeof way->rest) {
+        way->why = "its links lead too far";
+        return false;
+    }
+    memmove(way->rest + n + 1, way->rest, left);
+    memcpy(way->rest, target, (size_t)n);
+    way->rest[n] = '/';
+    if (target[0] == '/')
+        way->path[0] = '\0';
+    else
+        go_up(way);
+    return true;
+}
+
+/* One component further. False: there is no further. */
+static bool step(const struct operand_view *view, struct way *way, const char *name)
+{
+    const struct place *place;
+    size_t n = strlen(way->path);
+
+    if (way->fd >= 0)
+        (void)close(way->fd);
+    way->fd = -1;
+    if (strcmp(name, ".") == 0)
+        name = "";
+    else if (strcmp(name, "..") == 0)
+        go_up(way);
+    else if (n + strlen(name) + 2 > sizeof way->path)
+        return false; /* no such file can be */
+    else
+        (void)snprintf(way->path + n, sizeof way->path - n, "/%s", name);
+    place = place_of(view, *way->path ? way->path : "/");
+    if (!place || ((view->root_fd < 0 || view->is_host) && !place->is_open))
+        return true; /* of the image; links into what is ours are not expected there */
+    if (view->root_fd < 0 && place->fd < 0) {
+        way->why = "is a link into the sandbox, where it cannot be followed from here";
+        return false;
+    }
+    way->fd = open_at(view, place, *way->path ? way->path : "/");
+    if (way->fd < 0 || fstat(way->fd, &way->st) < 0) {
+        if (errno != ENOENT && errno != ENOTDIR && errno != ELOOP)
+            way->why = strerror(errno);
+        return false;
+    }
+    return S_ISLNK(way->st.st_mode) ? follow(way) : true;
+}
+
+/* way->fd is what the path leads to, if that is somewhere somebody could change it. */
+static void go(const struct operand_view *view, const char *path, struct way *way)
+{
+    char name[PATH_BYTES_MAX];
+    const struct place *place;
+    bool is_there = true;
+
+    *way = (struct way){.fd = -1};
+    (void)snprintf(way->rest, sizeof way->rest, "%s", path);
+    while (is_there && take_component(way, name))
+        is_there = step(view, way, name);
+    if (is_there && way->fd < 0)
+        is_there = step(view, way, ".");
+    place = place_of(view, *way->path ? way->path : "/");
+    if (!is_there || !place || !place->is_open) {
+        if (way->fd >= 0)
+            (void)close(way->fd);
+        way->fd = -1;
+    }
+    if (!place || !place->is_open)
+        way->why = NULL;
+}
+
+/* ---- the words ---- */
+
+struct look {
+    struct operand_view *view;
+    struct arena *mem;
+    const char *workdir;
+    struct operand *of;
+    struct operands *out;
+    struct operand_bounds left;
+    unsigned looks;
+    bool files_only; /* folders that are named are places to look in, not what is worked on */
+};
+
+static bool is_known(const struct look *look, const char *path)
+{
+    for (size_t i = 0; i < look->out->n; i++)
+        if (strcmp(look->of[i].path, path) == 0)
+            return true;
+    return false;
+}
+
+static void miss(struct look *look, const char *path, const char *why)
+{
+    if (!look->out->unbound)
+        look->out->unbound = arena_printf(look->mem, "%s %s", path, why);
+}
+
+/* NULL: it is there already, or there is no room for it, which is told. */
+static struct operand *add_one(struct look *look, const char *path)
+{
+    struct operand *one;
+
+    if (is_known(look, path))
+        return NULL;
+    if (look->out->n == OPERANDS_MAX) {
+        miss(look, path, "is one of more files than are bound");
+        return NULL;
+    }
+    one = &look->of[look->out->n++];
+    *one = (struct operand){.path = arena_text(look->mem, str_of(path))};
+    return one;
+}
+
+static void add(struct look *look, struct way *way)
+{
+    const char *path = *way->path ? way->path : "/";
+    bool is_left_out = look->files_only && !way->why && !S_ISREG(way->st.st_mode);
+    struct operand *one = is_left_out ? NULL : add_one(look, path);
+
+    if (!one)
+        return;
+    if (way->why)
+        one->why = arena_text(look->mem, str_of(way->why));
+    else
+        operand_hash(look->mem, way->fd, &way->st, &look->left, one);
+    if (one->why)
+        miss(look, path, one->why);
+}
+
+/* What a sandbox wrote itself, opened by somebody inside; paths are as written then. */
+static void look_inside(struct look *look, const char *path)
+{
+    const struct operand_reader *reader = look->view->reader;
+    AUTO_FD int fd = -1;
+    struct operand *one;
+    struct stat st;
+    struct err err;
+    int got = reader->open(reader->context, path, &fd, &err);
+
+    one = got == 0 || (got > 0 && fd < 0 && look->files_only) ? NULL : add_one(look, path);
+    if (!one)
+        return;
+    if (got < 0)
+        one->why = arena_text(look->mem, str_of(err.text));
+    else if (fd < 0 || fstat(fd, &st) < 0)
+        one->why = "is no file, and only root can look at folders of a sandbox";
+    else
+        operand_hash(look->mem, fd, &st, &look->left, one);
+    if (one->why)
+        miss(look, path, one->why);
+}
+
+static void look_at(struct look *look, const char *path)
+{
+    const struct place *place = place_of(look->view, path);
+    struct way way;
+
+    if (look->looks++ >= LOOKS_MAX) {
+        miss(look, path, "stands behind more words than are looked at");
+        return;
+    }
+    if (look->view->reader && place && place->is_open && place->fd < 0) {
+        look_inside(look, path);
+        return;
+    }
+    go(look->view, path, &way);
+    if (way.fd >= 0 || way.why)
+        add(look, &way);
+    if (way.fd >= 0)
+        (void)close(way.fd);
+}
+
+/* No file is called that: the command would not find one either. */
+static bool is_no_name(struct str piece)
+{
+    struct str rest = piece;
+
+    while (rest.n)
+        if (str_cut(&rest, '/').n > NAME_MAX)
+            return true;
+    return piece.n == 0 || piece.n >= PATH_BYTES_MAX;
+}
+
+static void look_for(struct look *look, struct str piece)
+{
+    char path[2 * PATH_BYTES_MAX];
+
+    if (is_no_name(piece) || look->looks > LOOKS_MAX)
+        return;
+    (void)snprintf(path, sizeof path, "%s%s%.*s", piece.p[0] == '/' ? "" : look->workdir,
+                   piece.p[0] == '/' ? "" : "/", (int)piece.n, piece.p);
+    look_at(look, path);
+}
+
+static void look_for_word(struct look *look, const char *word)
+{
+    size_t n = strlen(word);
+
+    look_for(look, str_of(word));
+    if (word[0] == '-' && word[1] && word[1] != '-' && word[2])
+        look_for(look, str_of(word + 2)); /* -fNAME */
+    if (strcspn(word, BETWEEN) == n)
+        return;
+    for (const char *p = word; *p;) {
+        size_t piece;
+
+        p += strspn(p, BETWEEN);
+        piece = strcspn(p, BETWEEN);
+        look_for(look, (struct str){p, piece});
+        p += piece;
+    }
+}
+
+/* A variable can name what a program loads or runs: LD_PRELOAD, BASH_ENV, GIT_SSH_COMMAND. */
+static void look_for_value(struct look *look, const char *variable)
+{
+    const char *equals = strchr(variable, '=');
+
+    if (equals)
+        look_for_word(look, equals + 1);
+}
+
+/* A program without a slash is looked for along the path, as the sandbox will. */
+static void look_for_program(struct look *look, const struct run *run)
+{
+    const char *name = run->action.argv.v[0];
+
+    if (strchr(name, '/'))
+        return;
+    for (size_t i = 0; i < run->plan.env.n; i++) {
+        struct str rest = str_of(run->plan.env.v[i]);
+
+        if (!str_starts(rest, "PATH="))
+            continue;
+        (void)str_cut(&rest, '=');
+        while (rest.n) {
+            struct str folder = str_cut(&rest, ':');
+
+            look_for(look, str_of(arena_printf(look->mem, STR_FMT "/%s", STR_ARG(folder), name)));
+        }
+    }
+}
+
+/* Without one there is nothing to look for, however many words there are. */
+static bool has_open_place(const struct operand_view *view)
+{
+    for (size_t i = 0; i < view->n; i++)
+        if (view->places[i].is_open)
+            return true;
+    return false;
+}
+
+int operand_view_look(struct operand_view *view, struct arena *mem, const struct run *run,
+                      struct operands *out, struct err *err)
+{
+    struct look look = {
+        .view = view,
+        .mem = mem,
+        .workdir = run->plan.workdir ? run->plan.workdir : "/",
+        .of = arena_array(mem, struct operand, OPERANDS_MAX),
+        .out = out,
+        .left = OPERAND_BOUNDS,
+    };
+
+    (void)err;
+    *out = (struct operands){.of = look.of};
+    if (!has_open_place(view))
+        return 0;
+    look_for_program(&look, run);
+    /* Without walls, the program itself is in the posture. */
+    for (size_t i = view->is_host; i < run->action.argv.n; i++)
+        look_for_word(&look, run->action.argv.v[i]);
+    look.files_only = true;
+    for (size_t i = 0; i < run->action.env.n; i++)
+        look_for_value(&look, run->action.env.v[i]);
+    return 0;
+}
+
+/* ---- what is other than before ---- */
+
+static const struct operand *operand_at(const struct operands *list, const char *path)
+{
+    for (size_t i = 0; i < list->n; i++)
+        if (strcmp(list->of[i].path, path) == 0)
+            return &list->of[i];
+    return NULL;
+}
+
+/* Those of a that b has not, or not like that. */
+static const char *differing(struct arena *mem, const struct operands *a, const struct operands *b,
+                             bool also_changed, const char *so_far)
+{
+    for (size_t i = 0; i < a->n; i++) {
+        const struct operand *other = operand_at(b, a->of[i].path);
+
+        if (other && (!also_changed || strcmp(other->hash, a->of[i].hash) == 0))
+            continue;
+        so_far = arena_printf(mem, "%s%s%.200s", so_far ? so_far : "", so_far ? ", " : "",
+                              a->of[i].path);
+    }
+    return so_far;
+}
+
+const char *operands_differ(struct arena *mem, const struct operands *a, const struct operands *b)
+{
+    return differing(mem, b, a, false, differing(mem, a, b, true, NULL));
+}
