@@ -41,7 +41,6 @@
 #define STACK_BYTES (256UL << 10)
 #define FULL_WAIT_MS 1000 /* for egress to read, before a call fails */
 #define STATUS_BYTES 512
-#define NOTICE_BYTES 256 /* what a kernel newer than our headers may say and be told */
 
 struct callers {
     int heard_fd;
@@ -197,7 +196,7 @@ static void *serve(void *arg)
     return NULL;
 }
 
-static int check_sizes(struct err *err)
+int notices_check(struct err *err)
 {
     struct seccomp_notif_sizes sizes;
 
@@ -217,7 +216,7 @@ static void stay_on_processor(int heard_fd)
 }
 
 /* Signals are the main thread's. */
-static int start_thread(struct callers *callers)
+int watcher_start(void *(*serves)(void *arg), void *arg)
 {
     pthread_attr_t attr;
     sigset_t all, before;
@@ -230,7 +229,7 @@ static int start_thread(struct callers *callers)
     (void)pthread_attr_setstacksize(&attr, STACK_BYTES);
     (void)pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
     (void)pthread_sigmask(SIG_SETMASK, &all, &before);
-    error = pthread_create(&thread, &attr, serve, callers);
+    error = pthread_create(&thread, &attr, serves, arg);
     (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
     (void)pthread_attr_destroy(&attr);
     return error;
@@ -241,14 +240,14 @@ int callers_start(int heard_fd, int pair_fd, pid_t first, const struct commands 
 {
     AUTO_FREE struct callers *callers = NULL;
 
-    if (check_sizes(err) < 0)
+    if (notices_check(err) < 0)
         return -1;
     callers = xcalloc(1, sizeof *callers);
     callers->heard_fd = heard_fd;
     callers->pair_fd = pair_fd;
     identity_init(&callers->identity, first, commands);
     stay_on_processor(heard_fd);
-    errno = start_thread(callers);
+    errno = watcher_start(serve, callers);
     if (errno)
         return err_os(err, "starting the thread that sees who connects");
     callers = NULL; /* the thread's */

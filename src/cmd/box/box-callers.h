@@ -7,6 +7,12 @@
 
 #include <sys/types.h>
 
+#define NOTICE_BYTES 256 /* what a kernel newer than our headers may say and be told */
+/* Whether this kernel's notifications have room in that. */
+int notices_check(struct err *err) MUST_CHECK;
+/* A thread without signals that nobody waits for; an errno. */
+int watcher_start(void *(*serves)(void *arg), void *arg);
+
 /* A thread that serves a listener of the filter seccomp_egress until the last process under it is
  * gone. It takes over both descriptors; first is PID 1 of the sandbox, commands what is started in
  * it. */

@@ -106,6 +106,8 @@ static int become(const struct command *command, const char *path, const sigset_
     (void)sigemptyset(&none);
     (void)sigprocmask(SIG_SETMASK, &none, NULL);
     commands_note();
+    if (command->exec_once)
+        return once_exec(path, command->argv, command->env);
     (void)execve(path, command->argv, command->env);
     return errno;
 }
@@ -129,6 +131,7 @@ static int spawn_at(struct command *command, const char *path)
     }
     if (pid < 0)
         error = errno;
+    once_forget();
     (void)sigprocmask(SIG_SETMASK, &before, NULL);
     if (error == 0)
         command->pid = pid;
@@ -269,6 +272,7 @@ void command_init(struct command *command, const struct box_plan *plan)
         .tty_fd = -1,
         .signals_fd = -1,
         .workdir_fd = -1,
+        .exec_once = plan->exec_once != 0,
     };
 }
 

@@ -209,6 +209,18 @@ static int hear_connects(const struct outer *outer, struct err *err)
     return 0;
 }
 
+static int hear_attempts(const struct outer *outer, struct err *err)
+{
+    AUTO_FD int heard_fd = -1;
+
+    if (!outer->box->plan->exec_once || box_lacks("one program"))
+        return 0;
+    if (fd_receive(outer->box->sync_fd, &heard_fd, err) < 0 || attempts_start(heard_fd, err) < 0)
+        return err_in(err, "watching what else it would run");
+    heard_fd = -1; /* the thread's */
+    return 0;
+}
+
 static int place(struct outer *outer, struct err *err)
 {
     const struct box_plan *plan = outer->box->plan;
@@ -222,7 +234,7 @@ static int place(struct outer *outer, struct err *err)
         return -1;
     if (fd_receive(outer->box->sync_fd, &outer->watch.proc_fd, err) < 0 ||
         fd_receive(outer->box->sync_fd, &outer->watch.shm_fd, err) < 0 ||
-        hear_connects(outer, err) < 0)
+        hear_attempts(outer, err) < 0 || hear_connects(outer, err) < 0)
         return -1;
     return outer->box->spawner_fd >= 0 ? send_placed(&placed, err)
                                        : message_send(BOX_FD_SUPERVISOR, &placed, err);
@@ -413,6 +425,7 @@ static void take_usage(struct outer *outer, struct box_message *gone)
     struct err ignored; /* what cannot be measured is reported as 0 */
 
     gone->peak_memory_bytes = outer->watch.peak_memory_bytes;
+    gone->value = attempts_count();
     gone->reason = outer->reason;
     if (outer->watch.pids_reached && gone->reason == REASON_NONE)
         gone->reason = REASON_LIMIT_PIDS;

@@ -185,6 +185,13 @@ static int make_user_namespace(void)
     return unshare(CLONE_NEWUSER);
 }
 
+static bool is_once;
+
+static int exec_again(void)
+{
+    return is_once ? once_probe() : 0;
+}
+
 static const struct {
     const char *name;
     int (*attempt)(void);
@@ -197,11 +204,12 @@ static const struct {
     {"seccomp_namespace",    make_user_namespace, EPERM       },
     {"sockets_any",          open_socket,         EACCES      }, /* only where none are allowed */
     {"sockets_pair",         open_socket_pair,    EACCES      },
+    {"exec_again",           exec_again,          EPERM       }, /* only where one program runs */
 };
 
 static int see_probes(const struct box *box, struct buf *body, struct err *err)
 {
-    (void)box;
+    is_once = box->plan->exec_once != 0; /* asking costs a process */
     for (size_t i = 0; i < COUNT(probes); i++) {
         bool refused = probes[i].attempt() < 0 && errno == probes[i].refusal;
 

@@ -311,13 +311,23 @@ static int load_arguments(const struct box *box, struct err *err)
     return fd_send(box->sync_fd, heard_fd, err);
 }
 
+/* Outer hears of every program that is tried besides the one. */
+static int load_once(const struct box *box, struct err *err)
+{
+    AUTO_FD int heard_fd = -1;
+
+    if (!box->plan->exec_once || box_lacks("one program"))
+        return 0;
+    return once_load(&heard_fd, err) < 0 ? -1 : fd_send(box->sync_fd, heard_fd, err);
+}
+
 /* Of several that refuse, the one loaded last says how: the narrower ones come first. */
 static int load_seccomp(struct box *box, struct err *err)
 {
     if (box->plan->sockets_none && !box_lacks("no sockets") &&
         seccomp_load(seccomp_sockets, seccomp_sockets_n, err) < 0)
         return -1;
-    if (load_arguments(box, err) < 0)
+    if (load_once(box, err) < 0 || load_arguments(box, err) < 0)
         return -1;
     if (box->plan->watch_memory_bytes &&
         seccomp_load(seccomp_segments, seccomp_segments_n, err) < 0)

@@ -138,6 +138,7 @@ struct command {
     int signals_fd;       /* readable when a child has ended */
     const int *streams;   /* what becomes its 0, 1 and 2; NULL: ours */
     int workdir_fd;       /* where it starts; -1: where we are */
+    bool exec_once;       /* and then nothing else */
     pid_t pid;
 };
 void command_init(struct command *command, const struct box_plan *plan);
@@ -153,6 +154,21 @@ uint64_t command_peak_bytes(void);
 void command_io(uint64_t *read_bytes, uint64_t *written_bytes); /* from and to disks */
 int command_wait_for_release(struct err *err) MUST_CHECK;
 int command_run(const struct box_plan *plan, struct err *err) MUST_CHECK;
+
+/* box-once.c: from once_load() on this process and those it makes become one program, by
+ * once_exec(), which answers an errno; after once_forget() none. What else they would become is
+ * heard at *heard_fd. */
+int once_load(int *heard_fd, struct err *err) MUST_CHECK;
+int once_exec(const char *path, char *const *argv, char *const *env);
+void once_forget(void);
+/* -1 with EPERM: so it is here. */
+int once_probe(void);
+
+/* box-attempts.c: a thread of outer that refuses and counts what is heard there until the last
+ * process under that filter is gone; it takes over the descriptor. And how often a command has
+ * tried so far. */
+int attempts_start(int heard_fd, struct err *err) MUST_CHECK;
+uint64_t attempts_count(void);
 
 /* box-serve.c: PID 1 of a kept sandbox: a process of its own for every command that comes while it
  * runs another one itself. */

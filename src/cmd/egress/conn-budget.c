@@ -32,6 +32,39 @@ bool conn_pay(struct conn *conn, const struct net_purse *purse, uint64_t bytes_o
     return false;
 }
 
+/* ---- what a budget leaves the run, over all its connections ---- */
+
+struct meters conn_meters(const struct conn *conn)
+{
+    return (struct meters){
+        {&conn->sandbox->meter, conn->peer ? &conn->peer->meter : NULL}
+    };
+}
+
+bool conn_has_left(const struct conn *conn)
+{
+    const struct meters meters = conn_meters(conn);
+
+    if (meters_left(&meters) > 0)
+        return true;
+    meters_keep(&meters);
+    return false;
+}
+
+enum step conn_refuse_spent(struct conn *conn)
+{
+    struct net_verdict verdict = {
+        .kind = NET_DENY,
+        .reason = NET_REASON_BUDGET_RUN,
+        .entry = conn->way.entry,
+        .text = "the bytes that a budget leaves this run are used up, or none of its commands "
+                "runs; \"brig budget show\" says when there are more"};
+
+    return conn_refuse(conn, &verdict);
+}
+
+/* ---- on the server's side ---- */
+
 /* On the wire, or on the way to it. */
 static uint64_t out_of(const struct side *side)
 {

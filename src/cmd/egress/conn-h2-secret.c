@@ -85,9 +85,10 @@ static void find(struct asked *asked, const struct http_head *head, struct str b
 {
     struct vault_request request = request_of(asked, head, body);
     struct h2_sent sent = {.headers = request.headers, .header_n = request.header_count};
+    struct wanted_what what = what_of(asked);
     struct wanted_no no;
 
-    if (!wanted_find(asked->wanted, asked->conn, &asked->verdict, &request, &no))
+    if (!wanted_find(asked->wanted, asked->conn, &what, &asked->verdict, &request, &no))
         refuse(asked, &no, out);
     else if (!asked->wanted || asked->wanted->uses.n == 0)
         h2_pass(asked->conn, asked, &sent, out);

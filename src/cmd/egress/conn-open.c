@@ -160,6 +160,8 @@ enum step step_lookup(struct conn *conn)
 {
     struct net_host host;
 
+    if (!conn_has_left(conn))
+        return conn_refuse_spent(conn);
     if (net_host_is_sandbox(str_of(conn->host)))
         return peer_admit(conn);
     if (!conn->looked_up) {
@@ -208,6 +210,7 @@ static bool dial_with(struct conn *conn, int fd, const struct net_addr *addr)
     struct err err;
 
     side_open(&conn->server, fd, on_server);
+    conn->server.meters = conn_meters(conn);
     (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
     if ((connect(fd, (struct sockaddr *)&to, n) < 0 && errno != EINPROGRESS) ||
         loop_watch(&conn->hub->loop, &conn->server.watch, EPOLLOUT, &err) < 0) {

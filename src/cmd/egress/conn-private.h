@@ -211,6 +211,11 @@ bool conn_pay(struct conn *conn, const struct net_purse *purse, uint64_t bytes_o
 /* The same for all that went to the server's side, and came from it, since the last time. */
 bool conn_pay_server(struct conn *conn, struct net_verdict *out) MUST_CHECK;
 void conn_pay_from_here(struct conn *conn);
+/* What budgets leave the runs at both ends: handed to the server's side, which holds it. */
+struct meters conn_meters(const struct conn *conn);
+/* Whether a new connection is worth while. */
+bool conn_has_left(const struct conn *conn);
+enum step conn_refuse_spent(struct conn *conn);
 /* The rules are others now, and `way` is what they say. */
 void conn_change_rules(struct conn *conn);
 

@@ -37,9 +37,10 @@ static enum step find(struct conn *conn)
 {
     struct exchange *exchange = conn->exchange;
     struct vault_request request = request_of(exchange);
+    struct wanted_what what = what_of(conn);
     struct wanted_no no;
 
-    if (!wanted_find(exchange->wanted, conn, &exchange->verdict, &request, &no))
+    if (!wanted_find(exchange->wanted, conn, &what, &exchange->verdict, &request, &no))
         return refuse(conn, &no);
     if (exchange->upgrades && !exchange_is_socket(exchange) && exchange->wanted &&
         exchange->wanted->uses.n)

@@ -138,7 +138,7 @@ static enum step look_for_uses(struct conn *conn)
     struct wanted *wanted = wanted_by_message(conn);
     struct wanted_no no;
 
-    if (!wanted_find(wanted, conn, &unsigned_one, &request, &no)) {
+    if (!wanted_find(wanted, conn, &what, &unsigned_one, &request, &no)) {
         wanted_free(wanted);
         return refuse_secret(conn, no.reason);
     }

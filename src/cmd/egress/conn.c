@@ -301,6 +301,12 @@ void conn_hang(struct conn *conn, struct side *side)
         (void)side_fill(side);
 }
 
+/* The server's side had more to pass than a budget leaves the run. */
+static bool is_spent(const struct conn *conn)
+{
+    return conn->server.is_spent && conn->phase != PHASE_LAST;
+}
+
 /* Steps until they wait, then everything is sent that can be; room that this made may let them go
  * on. What is read is at most what came with the event, so this ends. */
 static enum step go_on(struct conn *conn)
@@ -311,7 +317,7 @@ static enum step go_on(struct conn *conn)
         bool moved;
 
         do
-            step = steps[conn->phase](conn);
+            step = is_spent(conn) ? conn_refuse_spent(conn) : steps[conn->phase](conn);
         while (step == STEP_AGAIN);
         if (step == STEP_CLOSE)
             return step;
@@ -321,7 +327,7 @@ static enum step go_on(struct conn *conn)
         moved = side_decode(&conn->server) || moved;
         moved = read_hung(conn, &conn->server, reads_server(conn)) || moved;
         moved = read_hung(conn, &conn->client, reads_client(conn)) || moved;
-        if (!moved)
+        if (!moved && !is_spent(conn))
             return STEP_WAIT;
     }
     conn->client.is_due = conn->server.is_due = true;

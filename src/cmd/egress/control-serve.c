@@ -24,6 +24,7 @@ struct controller {
 /* One order: what came, and the answer it gets. */
 struct order {
     struct hub *hub;
+    const struct controller *controller;
     struct egress_request request;
     int fds[FD_PASS_MAX];
     size_t fd_n;
@@ -94,7 +95,8 @@ static int do_window(struct order *order, struct err *err)
 
     if (find(order, &sandbox, err) < 0)
         return -1;
-    return sandbox_window(sandbox, order->request.mark, err);
+    return sandbox_window(sandbox, order->request.mark, order->request.number, order->controller,
+                          err);
 }
 
 static int do_counters(struct order *order, struct err *err)
@@ -113,6 +115,8 @@ static int do_counters(struct order *order, struct err *err)
                        order->request.mark);
     document = account_json(account, &mem);
     json_put_text(&mem, document, "policy_hash", net_rules_hash(sandbox->rules));
+    if (*order->request.mark && sandbox_is_spent(sandbox, order->request.mark))
+        json_put_bool(&mem, document, "spent", true);
     if (json_compact(document, &text, err) < 0 ||
         memory_file_make("egress-counters", buf_str(&text), &order->doc_fd, err) < 0)
         return -1;
@@ -135,7 +139,7 @@ static int do_events(struct order *order, struct err *err)
 {
     AUTO_BUF struct buf text = BUF(EVENTS_ANSWER_MAX);
 
-    if (events_json(&order->hub->events, order->request.after, &text, err) < 0)
+    if (events_json(&order->hub->events, order->request.number, &text, err) < 0)
         return -1;
     return memory_file_make("egress-events", buf_str(&text), &order->doc_fd, err);
 }
@@ -318,6 +322,8 @@ static void hang_up(struct controller *controller)
     if (controller->next)
         controller->next->at = controller->at;
     hub->controller_n--;
+    for (struct sandbox *sandbox = hub->sandboxes; sandbox; sandbox = sandbox->next)
+        sandbox_forget_owner(sandbox, controller);
     free(controller);
     control_consider_end(hub);
 }
@@ -326,7 +332,7 @@ static void on_order(struct watch *watch, uint32_t events)
 {
     struct controller *controller =
         (struct controller *)((char *)watch - offsetof(struct controller, watch));
-    struct order order = {.hub = controller->hub};
+    struct order order = {.hub = controller->hub, .controller = controller};
     struct err err;
     int got = fds_receive_any(watch->fd, &order.request, sizeof order.request, order.fds,
                               &order.fd_n, &err);

@@ -7,6 +7,7 @@
 #include "cmd/egress/callers.h"
 #include "cmd/egress/events.h"
 #include "cmd/egress/loop.h"
+#include "cmd/egress/meter.h"
 #include "cmd/egress/names.h"
 #include "cmd/egress/own.h"
 #include "cmd/egress/proposals.h"
@@ -51,6 +52,8 @@ struct hub {
 struct window {
     char mark[EGRESS_NAME_BYTES];
     struct account *account;
+    struct meter_claim claim;
+    const struct controller *owner; /* NULL: it is gone, and the claim with it */
 };
 
 /* A listener of a sandbox. */
@@ -88,6 +91,7 @@ struct sandbox {
     struct names *names; /* NULL before the first question */
     struct callers *callers;
     struct account *account;
+    struct meter meter; /* what budgets leave its commands */
     struct window *windows;
     size_t window_n;
     struct conn *conns;
@@ -113,10 +117,16 @@ void sandbox_close(struct sandbox *sandbox);
 void sandbox_swap(struct sandbox *sandbox, struct net_rules *rules);
 /* Reads what box has said by now. False: the sandbox is gone. */
 bool sandbox_hear(struct sandbox *sandbox);
-int sandbox_window(struct sandbox *sandbox, const char *mark, struct err *err) MUST_CHECK;
+/* bytes: all that may pass while it lasts, or METER_NO_END. */
+int sandbox_window(struct sandbox *sandbox, const char *mark, uint64_t bytes,
+                   const struct controller *owner, struct err *err) MUST_CHECK;
+/* Whether something was kept back because that was used up. */
+bool sandbox_is_spent(struct sandbox *sandbox, const char *mark);
 struct account *sandbox_account(struct sandbox *sandbox,
                                 const char *mark); /* NULL: no such window */
 void sandbox_forget_window(struct sandbox *sandbox, const char *mark);
+/* It is gone: nothing passes on its account any more. */
+void sandbox_forget_owner(struct sandbox *sandbox, const struct controller *owner);
 
 /* Into all accounts that are open. */
 void sandbox_count(struct sandbox *sandbox, const char *rule, const struct counts *more);

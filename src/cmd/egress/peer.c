@@ -251,6 +251,7 @@ void peer_leave(struct conn *conn)
         conn->guest_next->guest_at = conn->guest_at;
     conn->peer->guest_n--;
     conn->peer = NULL;
+    conn->server.meters.of[1] = NULL;
 }
 
 static enum step knock_at(struct conn *conn, struct sandbox *to)

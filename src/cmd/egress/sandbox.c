@@ -118,7 +118,8 @@ int sandbox_open(struct hub *hub, const char *id, struct net_rules *rules, int h
         .handover = {.fd = handover_fd, .on = on_handover},
         .who = {                          .tenant = "default"                },
         .diag_fd = -1,
-        .mint = { .watch.fd = -1,                 .seed_fd = -1,     .ready_fd = -1}
+        .mint = { .watch.fd = -1,                 .seed_fd = -1,     .ready_fd = -1},
+        .meter = METER_OPEN,
     };
     (void)snprintf(sandbox->id, sizeof sandbox->id, "%s", id);
     for (unsigned i = 0; i < HANDOVER_DIAG; i++)
@@ -216,7 +217,30 @@ static void flush(struct sandbox *sandbox)
         conn_count(conn);
 }
 
-int sandbox_window(struct sandbox *sandbox, const char *mark, struct err *err)
+struct claims {
+    const struct sandbox *sandbox;
+    size_t at;
+};
+
+static const struct meter_claim *next_claim(void *context)
+{
+    struct claims *claims = context;
+    const struct sandbox *sandbox = claims->sandbox;
+
+    while (claims->at < sandbox->window_n && !sandbox->windows[claims->at].owner)
+        claims->at++;
+    return claims->at < sandbox->window_n ? &sandbox->windows[claims->at++].claim : NULL;
+}
+
+static void bind_meter(struct sandbox *sandbox)
+{
+    struct claims claims = {.sandbox = sandbox};
+
+    meter_bind(&sandbox->meter, next_claim, &claims);
+}
+
+int sandbox_window(struct sandbox *sandbox, const char *mark, uint64_t bytes,
+                   const struct controller *owner, struct err *err)
 {
     struct window *window;
 
@@ -228,7 +252,9 @@ int sandbox_window(struct sandbox *sandbox, const char *mark, struct err *err)
     sandbox->windows =
         xrealloc(sandbox->windows, (sandbox->window_n + 1) * sizeof *sandbox->windows);
     window = &sandbox->windows[sandbox->window_n++];
-    *window = (struct window){.account = account_new()};
+    *window = (struct window){
+        .account = account_new(), .claim = meter_claim(&sandbox->meter, bytes), .owner = owner};
+    bind_meter(sandbox);
     (void)snprintf(window->mark, sizeof window->mark, "%s", mark);
     return 0;
 }
@@ -251,6 +277,28 @@ void sandbox_forget_window(struct sandbox *sandbox, const char *mark)
         return;
     account_free(window->account);
     *window = sandbox->windows[--sandbox->window_n];
+    bind_meter(sandbox);
+}
+
+void sandbox_forget_owner(struct sandbox *sandbox, const struct controller *owner)
+{
+    for (size_t i = sandbox->window_n; i > 0; i--) {
+        struct window *window = &sandbox->windows[i - 1];
+
+        if (window->owner != owner)
+            continue;
+        window->owner = NULL; /* one without a bound goes on counting, for whoever asks */
+        if (window->claim.bytes != METER_NO_END)
+            sandbox_forget_window(sandbox, window->mark);
+    }
+    bind_meter(sandbox);
+}
+
+bool sandbox_is_spent(struct sandbox *sandbox, const char *mark)
+{
+    const struct window *window = find_window(sandbox, mark);
+
+    return window && meter_is_spent(&sandbox->meter, &window->claim);
 }
 
 void sandbox_count(struct sandbox *sandbox, const char *rule, const struct counts *more)

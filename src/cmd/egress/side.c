@@ -25,6 +25,7 @@ void side_close(struct loop *loop, struct side *side, bool reset)
             (void)setsockopt(side->watch.fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
         (void)close(TAKE_FD(side->watch.fd));
     }
+    side->is_spent = false;
     tls_side_free(side->tls);
     side->tls = NULL;
     bytes_done(&side->raw);
@@ -34,17 +35,45 @@ void side_close(struct loop *loop, struct side *side, bool reset)
 
 /* ---- plain ---- */
 
+void side_keep(struct side *side)
+{
+    side->is_spent = true;
+    meters_keep(&side->meters);
+}
+
+size_t side_most(const struct side *side, size_t n)
+{
+    uint64_t left = meters_left(&side->meters);
+
+    return left < n ? (size_t)left : n;
+}
+
+/* Whoever has used up just what there was may still end as it meant to. */
+ssize_t side_await_end(struct side *side)
+{
+    char byte;
+    ssize_t got = recv(side->watch.fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+
+    if (got <= 0)
+        return got;
+    side_keep(side);
+    errno = EAGAIN;
+    return -1;
+}
+
 static bool receive(struct side *side, struct bytes *to)
 {
     size_t room = bytes_room(to);
+    size_t most = side_most(side, room);
     ssize_t got;
 
     if (room == 0 || side->ended || side->wire_ended)
         return false;
-    got = recv(side->watch.fd, bytes_end(to), room, MSG_DONTWAIT);
+    got = most ? recv(side->watch.fd, bytes_end(to), most, MSG_DONTWAIT) : side_await_end(side);
     bytes_added(to, got > 0 ? (size_t)got : 0);
     if (got > 0) {
         side->bytes_in += (uint64_t)got;
+        meters_pay(&side->meters, (uint64_t)got);
         return true;
     }
     if (got < 0 && (errno == EAGAIN || errno == EINTR))
@@ -58,16 +87,22 @@ static bool receive(struct side *side, struct bytes *to)
 /* Bytes that went, 0 when the socket takes none now. */
 static size_t transmit(struct side *side, struct str bytes)
 {
+    size_t most = side_most(side, bytes.n);
     ssize_t went;
 
     if (bytes.n == 0 || side->broken)
         return 0;
-    went = send(side->watch.fd, bytes.p, bytes.n, MSG_DONTWAIT | MSG_NOSIGNAL);
+    if (most == 0) {
+        side_keep(side);
+        return 0;
+    }
+    went = send(side->watch.fd, bytes.p, most, MSG_DONTWAIT | MSG_NOSIGNAL);
     if (went < 0 && errno != EAGAIN && errno != EINTR)
         side->broken = true;
     if (went <= 0)
         return 0;
     side->bytes_out += (uint64_t)went;
+    meters_pay(&side->meters, (uint64_t)went);
     return (size_t)went;
 }
 

@@ -163,8 +163,10 @@ static bool fill_pipe(struct tunnel_way *way)
 
     if (way->from->ended)
         return false;
-    n = splice(way->from->watch.fd, NULL, way->pipe[1], NULL, most,
-               SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
+    most = side_most(way->from, most);
+    n = most ? splice(way->from->watch.fd, NULL, way->pipe[1], NULL, most,
+                      SPLICE_F_MOVE | SPLICE_F_NONBLOCK)
+             : side_await_end(way->from);
     if (n > 0 && (uint64_t)n > left) {
         way->in_pipe += (size_t)n;
         way->too_much = true;
@@ -174,6 +176,7 @@ static bool fill_pipe(struct tunnel_way *way)
         way->passed += (uint64_t)n;
         way->in_pipe += (size_t)n;
         way->from->bytes_in += (uint64_t)n;
+        meters_pay(&way->from->meters, (uint64_t)n);
         return true;
     }
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
@@ -185,15 +188,21 @@ static bool fill_pipe(struct tunnel_way *way)
 
 static bool drain_pipe(struct tunnel_way *way)
 {
+    size_t most = side_most(way->to, way->in_pipe);
     ssize_t n;
 
     if (way->in_pipe == 0 || way->to->broken)
         return false;
-    n = splice(way->pipe[0], NULL, way->to->watch.fd, NULL, way->in_pipe,
+    if (most == 0) {
+        side_keep(way->to);
+        return false;
+    }
+    n = splice(way->pipe[0], NULL, way->to->watch.fd, NULL, most,
                SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
     if (n > 0) {
         way->in_pipe -= (size_t)n;
         way->to->bytes_out += (uint64_t)n;
+        meters_pay(&way->to->meters, (uint64_t)n);
         return true;
     }
     if (n < 0 && errno != EAGAIN && errno != EINTR)

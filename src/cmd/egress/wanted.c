@@ -69,26 +69,39 @@ struct wanted_no wanted_nothing(const struct secrets *secrets)
 
 /* ---- asking ---- */
 
+/* About no secret in particular. */
+static struct vault_question question_of(struct arena *mem, const struct conn *conn,
+                                         const struct wanted_what *what)
+{
+    const struct egress_who_text *who = &conn->sandbox->who;
+
+    return (struct vault_question){.tenant = who->tenant,
+                                   .subject = who->subject,
+                                   .pack = who->pack,
+                                   .host = conn->host,
+                                   .port = conn->port,
+                                   .scheme = conn->secure ? "https" : "http",
+                                   .method = arena_text(mem, what->method),
+                                   .path = arena_text(mem, what->path)};
+}
+
+static void put_use(const struct wanted *wanted, const struct vault_use *use,
+                    struct vault_question *question)
+{
+    question->slot = use->slot;
+    if (wanted->is_message)
+        question->slot.kind = VAULT_WEBSOCKET;
+    question->name = use->name;
+}
+
 static void ask(struct wanted *wanted, const struct conn *conn, const struct wanted_what *what,
                 const struct vault_use *use)
 {
     AUTO_ARENA struct arena mem = ARENA(QUESTION_MEMORY);
-    const struct egress_who_text *who = &conn->sandbox->who;
-    struct vault_question question = {.tenant = who->tenant,
-                                      .subject = who->subject,
-                                      .pack = who->pack,
-                                      .host = conn->host,
-                                      .port = conn->port,
-                                      .scheme = conn->secure ? "https" : "http",
-                                      .method = arena_text(&mem, what->method),
-                                      .path = arena_text(&mem, what->path)};
+    struct vault_question question = question_of(&mem, conn, what);
 
-    if (use) {
-        question.slot = use->slot;
-        if (wanted->is_message)
-            question.slot.kind = VAULT_WEBSOCKET;
-        question.name = use->name;
-    }
+    if (use)
+        put_use(wanted, use, &question);
     ask_begin(&conn->hub->secrets, &wanted->ask, use ? KEEPER_VAULT_REVEAL : KEEPER_VAULT_BOUND,
               conn->sandbox->id, &question);
 }
@@ -138,6 +151,24 @@ static bool are_bound(const struct wanted *wanted)
     return true;
 }
 
+/* By the policy's own list; what it does not let go the keeper is not asked for. */
+static bool are_listed(const struct wanted *wanted, const struct conn *conn,
+                       const struct wanted_what *what)
+{
+    AUTO_ARENA struct arena mem = ARENA(QUESTION_MEMORY);
+    struct vault_question question;
+
+    if (wanted->uses.n == 0)
+        return true;
+    question = question_of(&mem, conn, what);
+    for (size_t i = 0; i < wanted->uses.n; i++) {
+        put_use(wanted, &wanted->uses.v[i], &question);
+        if (!net_rules_secret(conn->sandbox->rules, &question))
+            return false;
+    }
+    return true;
+}
+
 /* What credential_signing asks for. */
 static bool is_signed(const struct net_verdict *verdict, const struct vault_request *request,
                       const struct vault_uses *uses)
@@ -157,8 +188,9 @@ static bool is_signed(const struct net_verdict *verdict, const struct vault_requ
     return false;
 }
 
-bool wanted_find(struct wanted *wanted, const struct conn *conn, const struct net_verdict *verdict,
-                 const struct vault_request *request, struct wanted_no *no)
+bool wanted_find(struct wanted *wanted, const struct conn *conn, const struct wanted_what *what,
+                 const struct net_verdict *verdict, const struct vault_request *request,
+                 struct wanted_no *no)
 {
     static const struct wanted_no not_signed = {
         403, "VAULT_SIGNING_REQUIRED",
@@ -167,6 +199,10 @@ bool wanted_find(struct wanted *wanted, const struct conn *conn, const struct ne
     static const struct wanted_no unbound = {
         403, "VAULT_NOT_BOUND",
         "no secret is bound to this host, port, method, path and slot: `brig vault bind`"};
+    static const struct wanted_no unlisted = {
+        403, "VAULT_NOT_LISTED",
+        "the policy lists which secrets may go where, and this one not for this host, port, "
+        "method, path and slot: its section \"secrets\" has to"};
     struct vault_uses uses = {0};
     enum vault_fault fault = vault_find(request, &uses);
 
@@ -183,9 +219,11 @@ bool wanted_find(struct wanted *wanted, const struct conn *conn, const struct ne
         return uses.n == 0;
     }
     fault = vault_find_own(request, &uses, wanted->bound, wanted->bound_n);
-    *no = fault ? wanted_fault(fault) : unbound;
     wanted->uses = uses;
-    return !fault && are_bound(wanted);
+    if (!fault && are_bound(wanted) && are_listed(wanted, conn, what))
+        return true;
+    *no = fault ? wanted_fault(fault) : are_bound(wanted) ? unlisted : unbound;
+    return false;
 }
 
 static const struct wanted_no no_memory = {503, "VAULT_UNAVAILABLE",

@@ -49,8 +49,9 @@ void wanted_ask_bound(struct wanted *wanted, const struct conn *conn,
 /* A slot may be in the body, or a signature over it. */
 bool wanted_needs_body(const struct wanted *wanted, const struct vault_request *request);
 /* False: *no says why not. */
-bool wanted_find(struct wanted *wanted, const struct conn *conn, const struct net_verdict *verdict,
-                 const struct vault_request *request, struct wanted_no *no);
+bool wanted_find(struct wanted *wanted, const struct conn *conn, const struct wanted_what *what,
+                 const struct net_verdict *verdict, const struct vault_request *request,
+                 struct wanted_no *no);
 void wanted_ask_value(struct wanted *wanted, const struct conn *conn,
                       const struct wanted_what *what);
 /* Takes the value that came. */
