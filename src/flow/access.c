@@ -6,6 +6,8 @@
 
 #include "lib/access/access.h"
 
+#include <stdio.h>
+
 static void tell_token(struct run *run, const struct token *token)
 {
     run->outcome.token.id = arena_text(&run->mem, str_of(token->id));
@@ -19,12 +21,14 @@ int govern_token_issue(struct govern *govern, const struct request *request, str
                        const struct token *ask, struct run *run, struct token *out, char *text,
                        struct err *err)
 {
+    struct token made = *ask;
     struct deed deed;
     bool failed;
 
+    (void)snprintf(made.made_by, sizeof made.made_by, "%s", request->principal);
     if (deed_begin(&deed, govern, request, ACTION_TOKEN_CREATE, run, err) < 0)
         return -1;
-    failed = access_issue(access, ask, out, text, err) < 0;
+    failed = access_issue(access, &made, out, text, err) < 0;
     if (!failed)
         tell_token(run, out);
     return deed_end(&deed, failed ? REASON_TOKEN_FAILED : REASON_NONE, err);

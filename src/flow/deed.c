@@ -3,6 +3,8 @@
 
 #include "lib/base/clock.h"
 
+#include <errno.h>
+
 int deed_begin(struct deed *deed, struct govern *govern, const struct request *request,
                enum action_kind kind, struct run *run, struct err *err)
 {
@@ -19,6 +21,8 @@ int deed_end(struct deed *deed, enum reason failure, struct err *err)
     struct err why = *err;
 
     if (failure != REASON_NONE) {
+        if (why.code == ERR_FORBIDDEN && why.os == EROFS)
+            why.code = ERR_UNAVAILABLE; /* as if its intent could not be written: nobody said no */
         outcome->exit_code = 1;
         outcome->reason = failure;
         outcome->failure = arena_text(&deed->run->mem, str_of(why.text));

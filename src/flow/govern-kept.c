@@ -87,6 +87,7 @@ static int join_request(struct run *run, const struct config *config, const stru
     out->kind = ACTION_EXEC;
     out->sandbox = request->sandbox;
     out->principal = request->principal;
+    out->made_by = request->made_by;
     out->argv = request->argv;
     out->tty = request->tty;
     out->tty_rows = request->tty_rows;
@@ -135,24 +136,98 @@ void govern_check_drift(struct run *run, const struct config *config)
     };
 }
 
-int govern_exec(struct govern *govern, const struct request *request, const struct streams *streams,
-                struct run *run, struct err *err)
+/* One that goes on alone has the time that somebody said, and never more than a layer allows. */
+void govern_give_time(struct run *run)
 {
-    struct request joined;
+    const struct limit *limit = &run->plan.limits.of[LIMIT_WALL];
+
+    if (run->action.detach && !run->action.wall_ms)
+        run->action.wall_ms =
+            limit->origin != ORIGIN_DEFAULT ? limit->value : run_limit_most(run, LIMIT_WALL);
+}
+
+/* Steps 1 to 3 for a command in one. */
+static int plan_exec(struct govern *govern, const struct request *request, struct run *run,
+                     struct request *joined, struct err *err)
+{
     struct config config;
     const char *text = NULL;
 
     if (execute_turn(govern->execute, request->sandbox, false, err) < 0 ||
         execute_kept_config(govern->execute, &run->mem, request->sandbox, &text, err) < 0 ||
         config_read(&run->mem, str_of(text), &config, err) < 0 ||
-        join_request(run, &config, request, &joined, err) < 0 || admit_run(&joined, run, err) < 0)
+        join_request(run, &config, request, joined, err) < 0 || admit_run(joined, run, err) < 0)
         return -1;
     govern_judge(govern, run);
     govern_check_drift(run, &config);
-    if (run->action.detach && !run->action.wall_ms &&
-        run->plan.limits.of[LIMIT_WALL].origin != ORIGIN_DEFAULT)
-        run->action.wall_ms = run->plan.limits.of[LIMIT_WALL].value;
+    govern_give_time(run);
+    return 0;
+}
+
+int govern_exec(struct govern *govern, const struct request *request, const struct streams *streams,
+                struct run *run, struct err *err)
+{
+    struct request joined;
+
+    if (plan_exec(govern, request, run, &joined, err) < 0)
+        return -1;
+    if (request->within_ms)
+        run->action.wall_ms = request->within_ms;
     return govern_carry_out(govern, &joined, run, streams, err);
+}
+
+static const char *keep(struct run *run, const char *text)
+{
+    return text ? arena_text(&run->mem, str_of(text)) : NULL;
+}
+
+/* What became of the plan is the answer to the question. */
+static void answer_by(struct run *question, const struct run *planned)
+{
+    const struct verdict *verdict = &planned->verdict;
+
+    question->verdict = (struct verdict){
+        .kind = verdict->kind,
+        .reason = verdict->reason,
+        .rule = keep(question, verdict->rule),
+        .line = verdict->line,
+        .text = keep(question, verdict->text),
+        .layer = keep(question, verdict->layer),
+    };
+    question->approval.id = keep(question, planned->approval.id);
+    question->approval.digest = keep(question, planned->approval.digest);
+    question->approval.by = keep(question, planned->approval.by);
+    question->approval.is_hidden = planned->approval.is_hidden;
+}
+
+void govern_seek_word_ahead(struct govern *govern, const struct request *request,
+                            struct run *question)
+{
+    struct request ask = *request, joined;
+    struct run planned;
+    struct err err;
+
+    if (question->verdict.kind != VERDICT_ASK)
+        return;
+    ask.watch = (struct run_watch){0}; /* it is not run, and the question has its own end */
+    ask.limits[LIMIT_WALL] = request->wall_ms;
+    run_init(&planned);
+    planned.is_consulted = true; /* who was asked about the question is asked again when it runs */
+    if (plan_exec(govern, &ask, &planned, &joined, &err) < 0) {
+        govern_refuse_by(question,
+                         err.code == ERR_NOT_FOUND ? REASON_SANDBOX_UNKNOWN : REASON_PLAN_INVALID,
+                         &err);
+    } else {
+        if (is_allowed(&planned))
+            planned.verdict = question->verdict; /* the stricter one holds */
+        govern_look_at_budget(govern, &planned); /* nobody is asked in vain */
+        govern_seek_word(govern, &planned);
+        answer_by(question, &planned);
+    }
+    govern_forget_target(govern);
+    execute_forget(&planned);
+    execute_turn_end(govern->execute);
+    run_done(&planned);
 }
 
 /* What else ends with a sandbox: its making, if nobody lived to tell, and detached commands. */
@@ -164,6 +239,7 @@ static int conclude_destroy(struct govern *govern, struct run *run, struct err *
     if (govern_conclude(govern, run, err) < 0)
         return -1;
     equip_guard_drop(govern->equip, run->sandbox_id);
+    govern_end_session(govern, run->sandbox_id);
     execute_unclaim(govern->execute);
     if (govern_sweep_snapshots(govern, err) < 0)
         return err_in(err, "the sandbox is gone; what it stood on is not");

@@ -4,17 +4,19 @@
  *
  *   1. What is asked, by whom: admit. A request that is none has no run.
  *   2. Whether it may happen: decide. No verdict is a denial.
- *   3. With what: the provider says what it can do here, equip plans or refuses.
+ *   3. With what: the provider says what it can do here, equip plans or refuses. A person is asked
+ *      if one must be, and what the run may use of what is for many is reserved.
  *   4. The box begins to be built while the intent becomes durable. A crash from here on leaves
  *      an intent without an outcome, which the next start finds; never an effect without an
  *      intent, because nothing of the caller's runs before step 6.
  *   5. The box stands, parked. What it is decides: any difference to the plan is a denial.
  *   6. Released, run, ended, gone.
- *   7. The outcome becomes durable. */
+ *   7. The outcome becomes durable, and what was used is settled. */
 
 #include "flow/govern-parts.h"
 
 #include "flow/approve/approve.h"
+#include "flow/budget/budget.h"
 #include "flow/decide/decide.h"
 #include "flow/equip/equip.h"
 #include "flow/intercept/intercept.h"
@@ -39,7 +41,8 @@ struct govern_shared *govern_shared_new(const char *state_dir, const char *root_
     shared->state_dir = xstrdup(state_dir);
     shared->plans = plan_memory_new();
     shared->offers = offer_memory_new();
-    shared->freezer = freezer_new(root_dir ? root_dir : state_dir);
+    shared->root_dir = xstrdup(root_dir ? root_dir : state_dir);
+    shared->freezer = freezer_new(shared->root_dir);
     return shared;
 }
 
@@ -53,6 +56,7 @@ void govern_shared_free(struct govern_shared *shared)
     freezer_free(shared->freezer);
     (void)pthread_mutex_destroy(&shared->lock);
     free(shared->state_dir);
+    free(shared->root_dir);
     free(shared);
 }
 
@@ -71,6 +75,11 @@ int govern_ready(struct govern *govern, struct err *err)
     govern->record = shared->record;
     (void)pthread_mutex_unlock(&shared->lock);
     return failed;
+}
+
+int govern_read_ledger(struct govern *govern, struct record **out, struct err *err)
+{
+    return record_open_to_read(govern->shared->state_dir, out, err);
 }
 
 /* A kept sandbox that ended by itself: an end nobody asked for, told as if Brig had. */
@@ -96,8 +105,10 @@ int govern_record_end(struct govern *govern, const struct dead *dead, struct err
         equip_look_again(govern->equip, &run);
         failed = record_close(govern->record, &run, err);
     }
-    if (!failed)
+    if (!failed) {
         equip_guard_drop(govern->equip, dead->id);
+        govern_end_session(govern, dead->id);
+    }
     execute_unclaim(govern->execute);
     run_done(&run);
     return failed;
@@ -165,6 +176,22 @@ int govern_open(const struct govern_config *config, struct govern **out, struct 
     return 0;
 }
 
+int govern_open_to_look(const struct govern_config *config, const char *root_dir,
+                        struct govern **out, struct err *err)
+{
+    struct govern_config looking = *config;
+
+    looking.shared = govern_shared_new(config->state_dir, root_dir);
+    looking.shared->is_swept = true; /* by somebody who may tell what he finds */
+    if (govern_open(&looking, out, err) < 0) {
+        govern_shared_free(looking.shared);
+        return -1;
+    }
+    (*out)->shared_owned = looking.shared;
+    (*out)->only_looks = true;
+    return 0;
+}
+
 void govern_free(struct govern *govern)
 {
     if (!govern)
@@ -174,6 +201,9 @@ void govern_free(struct govern *govern)
     equip_free(govern->equip);
     govern_shared_free(govern->shared_owned);
     approvals_free(govern->approvals);
+    ceiling_done(&govern->ceiling);
+    budgets_free(govern->budgets);
+    govern_forget_target(govern);
     free(govern->state_dir);
     free(govern);
 }
@@ -183,8 +213,7 @@ const char *govern_provider(const struct govern *govern)
     return equip_provider(govern->equip);
 }
 
-/* An error on the way to a verdict is a denial that names it. */
-static void refuse_by(struct run *run, enum reason reason, const struct err *err)
+void govern_refuse_by(struct run *run, enum reason reason, const struct err *err)
 {
     run->verdict = (struct verdict){
         .kind = VERDICT_DENY,
@@ -193,24 +222,43 @@ static void refuse_by(struct run *run, enum reason reason, const struct err *err
     };
 }
 
+/* Whom the entry names, and how that concerns who asks. */
+static const char *frozen_text(struct run *run, const struct frozen *by)
+{
+    if (!by->principal[0])
+        return by->tenant[0] ? "the tenant" : "everything";
+    if (strcmp(by->principal, run->action.principal) == 0)
+        return by->principal;
+    return arena_printf(&run->mem, "%s, who made this token, or one it was made with,",
+                        by->principal);
+}
+
 bool govern_is_frozen(struct govern *govern, struct run *run)
 {
     const struct action *action = &run->action;
+    const struct actor actor = {action->tenant, action->principal, action->made_by};
     struct frozen by;
 
-    if (action_thaws(action->kind) ||
-        !freezer_stops(govern->shared->freezer, action->tenant, action->principal, &by))
+    if (action_thaws(action->kind) || !freezer_stops(govern->shared->freezer, &actor, &by))
         return false;
     run->verdict = (struct verdict){
         .kind = VERDICT_DENY,
         .reason = REASON_SYSTEM_FROZEN,
         .text = arena_printf(&run->mem, "%s is frozen%s%s: \"brig freeze --status\" tells by whom",
-                             by.principal[0] ? by.principal
-                             : by.tenant[0]  ? "the tenant"
-                                             : "everything",
-                             by.reason[0] ? ", " : "", by.reason),
+                             frozen_text(run, &by), by.reason[0] ? ", " : "", by.reason),
     };
     return true;
+}
+
+bool govern_offer(struct govern *govern, struct run *run)
+{
+    struct err err;
+
+    if (run->verdict.kind != VERDICT_DENY && execute_offer(govern->execute, run, &err) < 0)
+        govern_refuse_by(
+            run, err.code == ERR_NOT_FOUND ? REASON_PROVIDER_UNKNOWN : REASON_PROVIDER_UNAVAILABLE,
+            &err);
+    return run->verdict.kind != VERDICT_DENY;
 }
 
 /* Steps 2 and 3. */
@@ -219,20 +267,17 @@ void govern_judge(struct govern *govern, struct run *run)
     struct err err;
 
     run_enter(run, STAGE_DECIDE);
-    if (decide_run(govern->policy, run, &err) < 0)
-        refuse_by(run, REASON_DECISION_ERROR, &err);
+    govern_decide(govern, run);
     (void)govern_is_frozen(govern, run); /* stronger than any rule */
+    govern_consult(govern, run);
     if (run->verdict.kind != VERDICT_DENY)
         run_enter(run, STAGE_EQUIP);
     /* A person is asked about a plan, not about words. */
-    if (run->verdict.kind != VERDICT_DENY && execute_offer(govern->execute, run, &err) < 0)
-        refuse_by(run,
-                  err.code == ERR_NOT_FOUND ? REASON_PROVIDER_UNKNOWN : REASON_PROVIDER_UNAVAILABLE,
-                  &err);
-    if (run->verdict.kind != VERDICT_DENY && intercept_ready(govern->intercept, run, &err) < 0)
-        refuse_by(run, REASON_PREFLIGHT_EGRESS_POLICY, &err);
+    if (govern_offer(govern, run) && intercept_ready(govern->intercept, run, &err) < 0)
+        govern_refuse_by(run, REASON_PREFLIGHT_EGRESS_POLICY, &err);
     if (run->verdict.kind != VERDICT_DENY && equip_plan(govern->equip, run, &err) < 0)
-        refuse_by(run, REASON_PLAN_INVALID, &err);
+        govern_refuse_by(run, REASON_PLAN_INVALID, &err);
+    govern_check_release(govern, run);
 }
 
 /* The sandbox and its way out, if it has one: first who holds the rules, then what they hold for.
@@ -273,8 +318,8 @@ static int commit_to(struct govern *govern, struct run *run, bool *begun, struct
         return err_in(err, "not running what cannot be recorded");
     }
     if (is_allowed(run) && !*begun)
-        refuse_by(run, why, &build_err);
-    return 0;
+        govern_refuse_by(run, why, &build_err);
+    return govern_stand_request(govern, run, err);
 }
 
 /* A sandbox that ends under a command looks like one that lost its walls; say what it is. */
@@ -286,7 +331,7 @@ static void refuse_if_gone(struct govern *govern, struct run *run)
     if (run->action.kind == ACTION_EXEC && !is_allowed(run) &&
         execute_kept_state(govern->execute, run->action.sandbox, &state, &err) < 0 &&
         err.code == ERR_NOT_FOUND)
-        refuse_by(run, REASON_SANDBOX_UNKNOWN, &err);
+        govern_refuse_by(run, REASON_SANDBOX_UNKNOWN, &err);
 }
 
 /* Step 5, once. */
@@ -296,14 +341,16 @@ void govern_compare(struct govern *govern, struct run *run)
 
     run_enter(run, STAGE_PARK);
     if (execute_park(govern->execute, run, &err) < 0)
-        refuse_by(run,
-                  err.code == ERR_CONFLICT ? execute_cancel_reason(govern->execute)
-                                           : REASON_SANDBOX_FAILED,
-                  &err);
+        govern_refuse_by(run,
+                         err.code == ERR_CONFLICT ? execute_cancel_reason(govern->execute)
+                                                  : REASON_SANDBOX_FAILED,
+                         &err);
     else
         intercept_observe(govern->intercept, run);
-    if (is_allowed(run) && equip_compare(govern->equip, run, &err) < 0)
-        refuse_by(run, REASON_PREFLIGHT_ISOLATION, &err);
+    if (is_allowed(run) && run->action.kind == ACTION_ELEVATE)
+        govern_compare_elevated(run);
+    else if (is_allowed(run) && equip_compare(govern->equip, run, &err) < 0)
+        govern_refuse_by(run, REASON_PREFLIGHT_ISOLATION, &err);
     refuse_if_gone(govern, run);
 }
 
@@ -347,13 +394,15 @@ static void keep_guard(struct govern *govern, struct run *run)
 
     if (run->action.kind == ACTION_CREATE && is_allowed(run) &&
         equip_guard_keep(govern->equip, run, &err) < 0)
-        refuse_by(run, REASON_SANDBOX_FAILED, &err);
+        govern_refuse_by(run, REASON_SANDBOX_FAILED, &err);
 }
 
 static void use_guard(struct govern *govern, struct run *run)
 {
     bool stands = is_allowed(run) && run->outcome.reason != REASON_SANDBOX_FAILED;
 
+    if (run->action.kind == ACTION_ELEVATE)
+        return;
     if (run->action.kind != ACTION_CREATE)
         equip_look_again(govern->equip, run);
     else if (!stands)
@@ -387,7 +436,7 @@ int govern_write_config(const struct request *request, struct run *run, struct e
 static int take_prepared(struct govern *govern, const struct request *request, struct run *run,
                          struct err *err)
 {
-    if (is_allowed(run))
+    if (is_allowed(run) && run->action.kind != ACTION_ELEVATE)
         (void)execute_take(govern->execute, run); /* without one it is built */
     return is_allowed(run) && run->action.kind == ACTION_CREATE
                ? govern_write_config(request, run, err)
@@ -413,7 +462,7 @@ static bool begin_another(struct govern *govern, const struct request *request,
         take_prepared(govern, request, run, &err) == 0 &&
         execute_begin(govern->execute, run, &err) == 0)
         return true;
-    refuse_by(run, REASON_SANDBOX_FAILED, &err);
+    govern_refuse_by(run, REASON_SANDBOX_FAILED, &err);
     return execute_has_taken(govern->execute);
 }
 
@@ -434,12 +483,13 @@ static void release(struct govern *govern, struct run *run, const struct streams
     struct err failure;
 
     run_enter(run, STAGE_EXECUTE);
-    intercept_count(govern->intercept, run);
     if (execute_release(govern->execute, run, streams, &failure) < 0) {
         run->outcome.reason = REASON_SANDBOX_FAILED;
         run->outcome.failure = arena_text(&run->mem, str_of(failure.text));
     }
     intercept_collect(govern->intercept, run);
+    if (run->outcome.egress.spent && run->outcome.reason == REASON_NONE)
+        run->outcome.reason = REASON_BUDGET_EXCEEDED;
     intercept_end(govern->intercept, run,
                   action_keeps(run->action.kind) && run->outcome.reason != REASON_SANDBOX_FAILED);
 }
@@ -454,14 +504,13 @@ static int conclude_run(struct govern *govern, struct run *run, struct err *err)
     return plan_has_network(&run->plan.egress) ? govern_vault_uses(govern, &uses, err) : 0;
 }
 
-int govern_carry_out(struct govern *govern, const struct request *request, struct run *run,
+static int carry_out(struct govern *govern, const struct request *request, struct run *run,
                      const struct streams *streams, struct err *err)
 {
-    struct verdict verdict;
+    const struct verdict verdict = run->verdict;
     bool begun = false;
+    struct err count_err;
 
-    govern_seek_word(govern, run);
-    verdict = run->verdict;
     if (take_prepared(govern, request, run, err) < 0) {
         drop(govern, run);
         return -1;
@@ -475,12 +524,37 @@ int govern_carry_out(struct govern *govern, const struct request *request, struc
     if (begun || execute_has_taken(govern->execute))
         stand(govern, request, &verdict, run);
     keep_guard(govern, run);
+    govern_check_target(govern, run);
+    if (is_allowed(run) && intercept_count(govern->intercept, run, &count_err) < 0)
+        govern_refuse_by(run, REASON_PREFLIGHT_EGRESS_POLICY, &count_err);
     if (is_allowed(run))
         release(govern, run, streams);
     else
         drop(govern, run);
     use_guard(govern, run);
     return run->outcome.detached ? 0 : conclude_run(govern, run, err);
+}
+
+int govern_carry_out(struct govern *govern, const struct request *request, struct run *run,
+                     const struct streams *streams, struct err *err)
+{
+    bool is_asked = run->verdict.kind == VERDICT_ASK;
+    int failed;
+
+    if (is_asked)
+        govern_look_at_budget(govern, run); /* nobody is asked in vain */
+    govern_seek_word(govern, run);
+    if (is_allowed(run))
+        (void)govern_is_frozen(govern, run); /* while a person was waited for, perhaps */
+    if (is_asked && is_allowed(run))
+        govern_check_layers(govern, run); /* the same, */
+    if (is_asked && is_allowed(run))
+        govern_check_release(govern, run); /* and the same */
+    govern_reserve_budget(govern, run);
+    failed = carry_out(govern, request, run, streams, err);
+    govern_settle_budget(govern, run);
+    govern_forget_target(govern);
+    return failed;
 }
 
 int govern_run(struct govern *govern, const struct request *request, const struct streams *streams,
@@ -492,10 +566,20 @@ int govern_run(struct govern *govern, const struct request *request, const struc
     return govern_carry_out(govern, request, run, streams, err);
 }
 
+/* Where our own files cannot be written it is the machine's fault, and nobody has said no. */
+static int not_claimed(struct err *err)
+{
+    if (err->code == ERR_FORBIDDEN && err->os)
+        err->code = ERR_UNAVAILABLE;
+    return -1;
+}
+
 int govern_intend(struct govern *govern, struct run *run, struct err *err)
 {
-    if (govern_ready(govern, err) < 0 || execute_claim(govern->execute, run, err) < 0)
+    if (govern_ready(govern, err) < 0)
         return -1;
+    if (execute_claim(govern->execute, run, err) < 0)
+        return not_claimed(err);
     run->verdict = (struct verdict){.kind = VERDICT_ALLOW, .reason = REASON_POLICY_DEFAULT_ALLOW};
     (void)govern_is_frozen(govern, run);
     run_enter(run, STAGE_INTEND);

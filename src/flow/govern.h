@@ -2,12 +2,15 @@
 #pragma once
 
 #include "flow/admit/admit.h"
+#include "flow/budget/budget.h"
 #include "flow/execute/execute.h"
 #include "lib/base/err.h"
 #include "lib/crypto/crypto.h"
 #include "lib/egress/proposal.h"
 
 struct policy;
+struct rule_step;
+struct external;
 
 /* One governed run: the only path there is. */
 struct govern;
@@ -36,6 +39,12 @@ int govern_open(const struct govern_config *config, struct govern **out,
 void govern_free(struct govern *govern);
 AUTO_TYPE(govern)
 
+/* One that only looks, for govern_explain(): it tells nothing of what dead runs have left, and
+ * makes nothing, not even the state directory, which need not exist. root_dir as above;
+ * config->shared is not looked at. */
+int govern_open_to_look(const struct govern_config *config, const char *root_dir,
+                        struct govern **out, struct err *err) MUST_CHECK;
+
 /* Once more what opening does: for one who has waited for something to end. */
 int govern_sweep(struct govern *govern, struct err *err) MUST_CHECK;
 
@@ -47,6 +56,11 @@ const char *govern_provider(const struct govern *govern);
  * answer. -1: nothing ran, or it cannot be recorded how it ended. */
 int govern_run(struct govern *govern, const struct request *request, const struct streams *streams,
                struct run *run, struct err *err) MUST_CHECK;
+
+/* A command on the machine itself, without walls: when a rule of "elevated" in the standing policy
+ * spells it out and a person has confirmed it. For the command line alone. */
+int govern_elevate(struct govern *govern, const struct request *request,
+                   const struct streams *streams, struct run *run, struct err *err) MUST_CHECK;
 
 /* Makes a sandbox that stays; its id is run->sandbox_id. */
 int govern_create(struct govern *govern, const struct request *request, struct run *run,
@@ -119,13 +133,40 @@ int govern_image(struct govern *govern, const struct request *request,
 int govern_ask(struct govern *govern, const struct request *request, struct run *run,
                struct err *err) MUST_CHECK;
 /* The same in two steps, so that many questions become durable together. First the verdict, without
- * a receipt: it is nobody's answer yet. One of ASK needs a person and with that govern_ask(). Then
- * all receipts in one transaction, whoever's rules the governor has: all or none. */
+ * a receipt: it is nobody's answer yet. Somebody else may have to be waited for, a person or a
+ * decider outside: then it needs govern_ask(). Else all receipts in one transaction, whoever's
+ * rules the governor has: all or none. */
 #define ASKED_TOGETHER_MAX 64
 int govern_consider(struct govern *govern, const struct request *request, struct run *run,
                     struct err *err) MUST_CHECK;
+bool govern_must_wait(const struct govern *govern, const struct run *run);
 int govern_record_asked(struct govern *govern, struct run *const *runs, size_t n,
                         struct err *err) MUST_CHECK;
+/* What a run (ACTION_RUN) would come to now, told without one: run->verdict is what it would get,
+ * but for whether its sandbox can be built, which only a preflight tells. Nothing is reserved or
+ * recorded, and nobody is asked but, on demand, deciders outside. */
+#define PROSPECT_REFUSALS_MAX 6
+struct prospect_decider {
+    const char *layer;
+    const struct external *external;
+};
+struct prospect {
+    void (*visit)(void *context, const struct rule_step *step); /* of every rule; or NULL */
+    void *context;
+    bool has_cost; /* what it would cost at most is known */
+    uint64_t cost;
+    bool ask_deciders;
+
+    struct prospect_decider deciders[2]; /* whom the ceiling and the policy name */
+    size_t decider_n;
+    /* Whatever refuses it besides rules and deciders, in the order in which a run meets it; what
+     * the texts point to lives in the run. */
+    struct verdict refusals[PROSPECT_REFUSALS_MAX];
+    size_t refusal_n;
+};
+int govern_explain(struct govern *govern, const struct request *request, struct prospect *prospect,
+                   struct run *run, struct err *err) MUST_CHECK;
+
 /* Something that is refused whatever the policy says: recorded as a denial with this reason. text,
  * a sentence, must live as long as the run; bytes is the request as it came. */
 int govern_refuse(struct govern *govern, const struct request *request, struct str bytes,
@@ -168,10 +209,11 @@ struct approval_word {
 int govern_approve(struct govern *govern, const struct request *request,
                    const struct approval_word *word, struct run *run, struct approval *out,
                    struct err *err) MUST_CHECK;
-/* Another custodian: custodian_enroll(). */
+/* Another custodian: custodian_enroll(); or one less: custodian_remove(). */
 struct custodian;
 struct enrollment {
     const char *name;
+    bool dismiss; /* he is to be none any more; then only `by` counts of the rest */
     struct str passphrase;
     struct public_key key;
     const char *by;
@@ -180,6 +222,15 @@ struct enrollment {
 int govern_enroll(struct govern *govern, const struct request *request,
                   const struct enrollment *ask, struct run *run, struct custodian *out,
                   struct err *err) MUST_CHECK;
+/* Where what waits and who is a custodian was lost (approvals_open): begins without. */
+int govern_approvals_renew(struct govern *govern, const struct request *request, struct run *run,
+                           struct err *err) MUST_CHECK;
+/* Who is told when something waits for a person (flow/notify), for all tenants; or (NULL) nobody
+ * any more. */
+struct notify_config;
+int govern_notify_set(struct govern *govern, const struct request *request,
+                      const struct notify_config *config, struct str secret, struct run *run,
+                      struct err *err) MUST_CHECK;
 
 /* The standing policy of a state directory, for requests that bring none: *out is NULL when there
  * is none, and then the built-in one holds. And another one from now on, or (NULL) none any more;
@@ -188,6 +239,38 @@ int govern_policy_text(const char *state_dir, struct arena *mem, const char **ou
                        struct err *err) MUST_CHECK;
 int govern_policy_apply(struct govern *govern, const struct request *request, const char *text,
                         struct run *run, struct err *err) MUST_CHECK;
+
+/* The ceiling of a machine (docs/policy.md): the text, or NULL; and another one for everything that
+ * is decided from now on, or (NULL) none any more. */
+int govern_ceiling_text(const char *root_dir, struct arena *mem, const char **out,
+                        struct err *err) MUST_CHECK;
+int govern_ceiling_set(struct govern *govern, const struct request *request, const char *text,
+                       struct run *run, struct err *err) MUST_CHECK;
+
+/* Whose bundles count on this machine (docs/policy.md, "Bundles"): a list of objects; and one more,
+ * or (key NULL) one less. */
+#define PUBLISHERS_MAX 64
+struct publisher_change {
+    const struct public_key *key; /* to trust; NULL: not any more */
+    const char *key_id;
+    const char *name; /* for people */
+};
+int govern_publishers(const char *root_dir, struct arena *mem, const struct json **out,
+                      struct err *err) MUST_CHECK;
+int govern_publisher_change(struct govern *govern, const struct request *request,
+                            const struct publisher_change *change, struct run *run,
+                            struct err *err) MUST_CHECK;
+/* Whether a bundle counts now: its publisher is trusted, its time not over and, unless what it is
+ * for stands already, no later version was applied. -1: it does not; *why and err say why. */
+struct policy_bundle;
+struct bundle_place {
+    const char *root_dir;
+    const char *state_dir;
+    bool stands;
+    bool keeps_time; /* what time it is is written down, for a clock that is put back later */
+};
+int govern_bundle_check(const struct bundle_place *place, const struct policy_bundle *bundle,
+                        enum reason *why, struct err *err) MUST_CHECK;
 
 /* Another policy for the kept sandbox request->sandbox, whose governor this is: its network rules
  * are exchanged while it runs, its commands are decided by it from now on. What else it would
@@ -260,6 +343,37 @@ typedef int usage_visitor(void *context, const struct usage *usage, struct err *
 int govern_usage(struct govern *govern, const struct usage_query *query, usage_visitor *visit,
                  void *context, struct err *err) MUST_CHECK;
 
+/* What runs may use together (flow/budget). The operator's own limits, which hold beside those of
+ * any policy: set, or (all zero) taken away. */
+int govern_budget_limit(struct govern *govern, const struct request *request,
+                        const struct budget_limit *limit, struct run *run,
+                        struct err *err) MUST_CHECK;
+int govern_budget_price(struct govern *govern, const struct request *request,
+                        const struct budget_prices *prices, struct run *run,
+                        struct err *err) MUST_CHECK;
+struct budget_reset {
+    enum budget_scope scope;
+    const char *name; /* NULL: of everybody */
+};
+int govern_budget_reset(struct govern *govern, const struct request *request,
+                        const struct budget_reset *reset, struct run *run,
+                        struct err *err) MUST_CHECK;
+/* Where all of it was lost (budgets_open): begins with no limits and nothing used. */
+int govern_budget_renew(struct govern *govern, const struct request *request, struct run *run,
+                        struct err *err) MUST_CHECK;
+/* How it stands; runs that ended without their Brig are settled first. */
+struct budget_state {
+    struct budget_limit *limits; /* the operator's */
+    size_t limit_n;
+    const struct budget_limit *policy_limits; /* of the governor's policy */
+    size_t policy_limit_n;
+    struct budget_prices prices;
+    struct budget_account *accounts;
+    size_t account_n;
+};
+int govern_budgets(struct govern *govern, struct arena *mem, struct budget_state *out,
+                   struct err *err) MUST_CHECK;
+
 /* From now on new effects of a principal, a tenant or everybody are refused (SYSTEM_FROZEN), or no
  * longer; what runs goes on, and ending things stays possible. The list is that of root_dir. */
 struct frozen;
@@ -291,6 +405,129 @@ int govern_vault(struct govern *govern, const struct request *request, struct va
 /* Makes receipts (kind "secret_use") of secrets that were handed out, each exactly once, whoever
  * crashed when; *out is how many. Nothing happens while somebody else is at it. */
 int govern_vault_uses(struct govern *govern, size_t *out, struct err *err) MUST_CHECK;
+
+/* ---- advisory sessions (flow/advise, docs/advisory.md) ---- */
+
+struct advise;
+struct advise_terms;
+struct advise_action;
+/* Begins one: its chain has its beginning in the ledger, as an intent with the session's id. */
+int govern_advise_start(struct govern *govern, const struct request *request,
+                        const struct advise_terms *terms, struct run *run, struct advise **out,
+                        struct err *err) MUST_CHECK;
+/* Its end in the ledger: how many events there were, and the hash of the last. Twice is once. */
+int govern_advise_end(struct govern *govern, const struct request *request, struct advise *advise,
+                      const char *why, struct run *run, struct err *err) MUST_CHECK;
+
+/* A person's word on what an agent asked for, by the principal of the request, or by a custodian
+ * who has signed advise_preimage(). Confirmed, it is done now, once, and *out says what became of
+ * it. */
+struct advise_decision {
+    const char *action;
+    bool confirm;
+    struct str words;      /* exactly what was said: HUMAN_CONFIRMED: true, or it is aborted */
+    const char *digest;    /* what was looked at, or NULL */
+    const char *custodian; /* or NULL */
+    struct signature signature;
+};
+int govern_advise_decide(struct govern *govern, const struct request *request,
+                         struct advise *advise, const struct advise_decision *decision,
+                         struct run *run, struct advise_action *out, struct err *err) MUST_CHECK;
+
+/* Tells whoever is to be told (flow/notify) of one that waits for a custodian. */
+void govern_advise_tell(struct govern *govern, const char *tenant, const struct advise *advise,
+                        const struct advise_action *action);
+
+/* An agent program in a box of its own, spoken with line by line. */
+struct advise_answer;
+struct advise_talk {
+    const char *program; /* on this machine; a copy of it runs, and its hash is the version */
+    struct words args;
+    const char *input; /* folder shown at /sandbox/input, or NULL */
+    int stop_fd;       /* readable once it is to end; is never read here */
+    void *context;
+    /* What is said to it next: 1, or 0 when nothing more is. The text lives until it is asked
+     * again. Neither this nor the others wait any longer once it is to end, or the session's time
+     * (until_us of clock_us()) is over: that is ERR_TIMEOUT here. agent_fd hangs up when there is
+     * no agent any more, and is never read here: what comes of that is not this one's to say. */
+    int (*next)(void *context, uint64_t until_us, int agent_fd, struct str *out, struct err *err);
+    /* What it answered, or asked for, or what became of that. Any may be NULL. */
+    void (*on_answer)(void *context, const struct advise_answer *answer);
+    void (*on_action)(void *context, const struct advise *advise,
+                      const struct advise_action *action);
+};
+/* terms->agent_version is not looked at. The session has ended when it returns, and *out is it; the
+ * box's own run is *run. One that was to end has ended by ADVISE_INTERRUPTED. */
+int govern_advise_run(struct govern *govern, const struct request *request,
+                      const struct advise_terms *terms, const struct advise_talk *talk,
+                      struct run *run, struct advise **out, struct err *err) MUST_CHECK;
+
+/* Sessions the ledger knows both ends of, oldest first: one by its id, or those of an agent, or
+ * all. A ledger that does not hold is ERR_INTEGRITY; one session that was asked for and has no end
+ * is ERR_CONFLICT, others without end are counted and left out. What it points to lives in mem. */
+struct anchor;
+struct advise_known {
+    const char *id;
+    const struct anchor *anchor;
+};
+struct advise_choice {
+    const char *run_id;   /* or NULL */
+    const char *agent_id; /* or NULL */
+    uint64_t last;        /* so many; 0: all */
+
+    const struct advise_known *runs;
+    size_t run_n;
+    size_t open_n;
+};
+int govern_advise_choose(struct govern *govern, struct arena *mem, struct advise_choice *choice,
+                         struct err *err) MUST_CHECK;
+/* Opens one: its chain holds and ends where the ledger says, or it is ERR_INTEGRITY. */
+int govern_advise_believed(struct govern *govern, const struct advise_known *known,
+                           struct advise **out, struct err *err) MUST_CHECK;
+
+/* What the ledger has of all sessions now; from a ledger that holds, or it is ERR_INTEGRITY. */
+struct advise_ledger;
+int govern_advise_ledger(struct govern *govern, struct arena *mem, struct advise_ledger **out,
+                         struct err *err) MUST_CHECK;
+/* Whether a session that was opened after that is one of them: it begins there, and when it has its
+ * end there it is what it was then. Else ERR_INTEGRITY. */
+int govern_advise_agrees(struct govern *govern, struct advise_ledger *ledger,
+                         const struct advise *advise, struct err *err) MUST_CHECK;
+
+/* ---- the deployment gate (docs/advisory.md) ---- */
+
+struct gate_report;
+struct gate_signoff;
+/* What the last n runs of an agent (0: ten; version NULL: of its last run) say about it. */
+int govern_gate_report(struct govern *govern, struct arena *mem, const char *agent_id,
+                       const char *version, unsigned n, struct gate_report *out,
+                       struct err *err) MUST_CHECK;
+/* And the words on exactly that: all there are, with the reason when one does not count. */
+struct gate_words {
+    struct json *list;
+    unsigned valid;
+    const char *custodians[16];
+};
+int govern_gate_look(struct govern *govern, struct arena *mem, const char *agent_id,
+                     const char *version, unsigned n, struct gate_report *report,
+                     struct gate_words *words, struct err *err) MUST_CHECK;
+/* A custodian's word; ERR_FORBIDDEN: a condition is not met, or it is not his to give. */
+int govern_gate_sign(struct govern *govern, const struct request *request,
+                     const struct gate_report *report, const struct gate_signoff *signoff,
+                     const struct signature *signature, struct run *run,
+                     struct err *err) MUST_CHECK;
+/* ERR_FORBIDDEN: a condition is not met, the sixth included. */
+int govern_gate_release(struct govern *govern, const struct request *request,
+                        const struct gate_report *report, struct run *run,
+                        struct err *err) MUST_CHECK;
+int govern_gate_revoke(struct govern *govern, const struct request *request, const char *agent_id,
+                       struct run *run, struct err *err) MUST_CHECK;
+/* What the policy's mode makes of a verdict. Whether an agent is released is not looked at. */
+void govern_check_mode(struct run *run);
+
+/* NULL: a release of this version (NULL: any) stands at this moment, on *out. Else why not. */
+const char *govern_gate_stands(struct govern *govern, struct arena *mem, const char *agent_id,
+                               const char *version, struct gate_report *out);
 
 /* ---- the pool: sandboxes built ahead, so that making one is a hand-over (decision 0014) ----
  *

@@ -44,6 +44,7 @@ int govern_policy_apply(struct govern *govern, const struct request *request, co
                         struct run *run, struct err *err)
 {
     AUTO(policy) struct policy *policy = NULL;
+    enum reason why;
     struct mark where;
     struct deed deed;
     bool failed;
@@ -51,9 +52,13 @@ int govern_policy_apply(struct govern *govern, const struct request *request, co
     /* What is none is the sender's to mend, and nothing that happened. */
     if ((text ? policy_parse(str_of(text), &policy, &where, err) : policy_builtin(&policy, err)) <
             0 ||
+        (text && govern_policy_counts(govern, policy, false, &run->mem, &why, err) < 0) ||
         deed_begin(&deed, govern, request, ACTION_POLICY, run, err) < 0)
         return -1;
-    failed = replace(govern->state_dir, &run->mem, text, err) < 0;
+    /* First the version: who dies in between has refused the old one, not opened a way back. */
+    failed = (policy_bundle(policy) &&
+              bundle_version_raise(govern->state_dir, policy_bundle(policy), err) < 0) ||
+             replace(govern->state_dir, &run->mem, text, err) < 0;
     if (!failed) {
         run->outcome.policy.hash = arena_text(&run->mem, str_of(policy_hash(policy)));
         run->outcome.policy.is_standing = text != NULL;

@@ -17,6 +17,7 @@
 
 #include "flow/decide/decide.h"
 #include "flow/intercept/intercept.h"
+#include "flow/record/record.h"
 #include "lib/base/limits.h"
 #include "lib/json/json.h"
 
@@ -240,13 +241,31 @@ static int swap_in_turn(struct swap *swap, const struct request *request, struct
     return carry_out(swap, request, run, err);
 }
 
+/* Whoever is frozen is refused with a receipt, before anything is planned for him. */
+static int check_frozen(struct govern *govern, const struct request *request,
+                        const struct swap_ask *ask, struct run *run, struct err *err)
+{
+    struct request made = *request;
+
+    made.kind = ask->kind;
+    if (admit_change(&made, run, err) < 0)
+        return -1;
+    if (!govern_is_frozen(govern, run))
+        return 0;
+    run_enter(run, STAGE_INTEND);
+    if (govern_ready(govern, err) < 0 || record_intent(govern->record, run, err) < 0)
+        return err_in(err, "not refusing what cannot be recorded");
+    return err_set(err, ERR_FROZEN, "%s (receipt %s)", run->verdict.text, run->intent.id);
+}
+
 int govern_swap_as(struct govern *govern, const struct request *request, const struct swap_ask *ask,
                    struct run *run, struct err *err)
 {
     struct swap swap = {.govern = govern, .sandbox = request->sandbox, .ask = ask};
     int failed;
 
-    if (execute_turn(govern->execute, request->sandbox, true, err) < 0)
+    if (check_frozen(govern, request, ask, run, err) < 0 ||
+        execute_turn(govern->execute, request->sandbox, true, err) < 0)
         return -1;
     run_init(&swap.was);
     run_init(&swap.will);
@@ -258,14 +277,13 @@ int govern_swap_as(struct govern *govern, const struct request *request, const s
     return failed;
 }
 
+/* Overlays that it was made with stay: whoever changes the policy does not widen them. */
 static int give_text(void *context, struct arena *mem, const struct config *config,
                      const char **text, struct err *err)
 {
-    (void)mem;
-    (void)config;
-    (void)err;
-    *text = context;
-    return 0;
+    const char *before = config->request.policy_text;
+
+    return policy_restack(mem, str_of(before ? before : ""), str_of(context), text, err);
 }
 
 int govern_policy_swap(struct govern *govern, const struct request *request, const char *text,

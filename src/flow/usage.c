@@ -255,12 +255,14 @@ static int tell(struct sums *sums, const struct usage_query *query, usage_visito
 int govern_usage(struct govern *govern, const struct usage_query *query, usage_visitor *visit,
                  void *context, struct err *err)
 {
+    AUTO(record) struct record *record = NULL;
     AUTO_SUMS struct sums sums = {0};
     int more = 1;
 
-    if (govern_ready(govern, err) < 0 || sums_open(govern->state_dir, &sums, err) < 0)
+    if (govern_read_ledger(govern, &record, err) < 0 ||
+        sums_open(govern->state_dir, &sums, err) < 0)
         return -1;
     while (more == 1)
-        more = catch_up(&sums, govern->record, err);
+        more = catch_up(&sums, record, err);
     return more < 0 ? -1 : tell(&sums, query, visit, context, err);
 }

@@ -242,10 +242,10 @@ static int visit_piece(struct statement *st, row_visitor *visit, void *context, 
     return got < 0 ? -1 : rows;
 }
 
-int ledger_each(struct record *record, row_visitor *visit, void *context, struct err *err)
+int ledger_each_after(struct record *record, int64_t after, row_visitor *visit, void *context,
+                      struct err *err)
 {
     AUTO_STATEMENT struct statement st = {0};
-    int64_t after = INT64_MIN; /* also what does not belong there is seen */
     bool stop = false;
     int rows = PIECE_ROWS;
 
@@ -260,4 +260,10 @@ int ledger_each(struct record *record, row_visitor *visit, void *context, struct
             return -1;
     }
     return 0;
+}
+
+int ledger_each(struct record *record, row_visitor *visit, void *context, struct err *err)
+{
+    /* Also what does not belong there is seen. */
+    return ledger_each_after(record, INT64_MIN, visit, context, err);
 }

@@ -69,6 +69,9 @@ int ledger_row_json(struct arena *mem, const struct row *row, const struct json 
 typedef int row_visitor(void *context, const struct row *row, struct err *err);
 int ledger_each(struct record *record, row_visitor *visit, void *context,
                 struct err *err) MUST_CHECK;
+/* The same behind a number. */
+int ledger_each_after(struct record *record, int64_t after, row_visitor *visit, void *context,
+                      struct err *err) MUST_CHECK;
 
 /* Signs many while they are being written: helpers on other processors take what has been sealed,
  * and the writer takes part when it needs a signature that is not there yet. For a few receipts no

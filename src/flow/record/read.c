@@ -47,6 +47,42 @@ int record_list(struct record *record, const struct record_query *query, record_
     return visit_rows(&st, visit, context, err);
 }
 
+int record_has_used(struct record *record, const char *approval_id, uint64_t behind_seq, bool *out,
+                    struct err *err)
+{
+    AUTO_ARENA struct arena mem = ARENA(4 * KIB);
+    AUTO_STATEMENT struct statement st = {0};
+    /* Canonical: "by" stands behind the id, and only where somebody said yes. */
+    const char *words = arena_printf(&mem, "\"approval_id\":\"%s\",\"by\":", approval_id);
+    int got;
+
+    if (statement_prepare(
+            record->store,
+            "SELECT 1 FROM receipts WHERE seq > ?1 AND kind IN ('intent', 'decision') "
+            "AND instr(body, ?2) > 0 LIMIT 1",
+            &st, err) < 0)
+        return -1;
+    statement_bind_int(&st, 1, (int64_t)behind_seq);
+    statement_bind_text(&st, 2, str_of(words));
+    got = statement_step(&st, err);
+    *out = got == 1;
+    return got < 0 ? -1 : 0;
+}
+
+int record_with(struct record *record, const char *words, record_visitor *visit, void *context,
+                struct err *err)
+{
+    AUTO_STATEMENT struct statement st = {0};
+
+    if (statement_prepare(record->store,
+                          "SELECT " LEDGER_ROW
+                          " FROM receipts WHERE instr(body, ?1) > 0 ORDER BY seq",
+                          &st, err) < 0)
+        return -1;
+    statement_bind_text(&st, 1, str_of(words));
+    return visit_rows(&st, visit, context, err);
+}
+
 static int find_row(struct statement *st, struct arena *mem, const char *name,
                     const struct json **out, struct err *err)
 {

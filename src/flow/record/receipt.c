@@ -108,6 +108,8 @@ static struct json *egress_json(struct arena *mem, const struct egress_counts *c
         json_put_bool(mem, json, "lost", true);
     put_count(mem, json, "refused", counts->refused);
     put_count(mem, json, "requests", counts->requests);
+    if (counts->spent)
+        json_put_bool(mem, json, "spent", true);
     return json;
 }
 
@@ -157,6 +159,8 @@ static struct json *outcome_json(struct arena *mem, const struct outcome *outcom
     json_put_bool(mem, json, "ended", outcome->ended);
     if (outcome->ended && outcome->signal == 0)
         json_put_int(mem, json, "exit_code", outcome->exit_code);
+    if (outcome->execs_refused)
+        put_count(mem, json, "execs_refused", outcome->execs_refused);
     put_if(mem, json, "failure", outcome->failure);
     json_put_bool(mem, json, "oom_killed", outcome->oom_killed);
     put_if(mem, json, "output_hash", outcome->output_hash);
@@ -300,6 +304,10 @@ static struct json *approval_json(struct arena *mem, const struct run *run)
     put_if(mem, json, "custodian_signature", run->outcome.approval.signature);
     put_if(mem, json, "digest", run->outcome.approval.digest);
     put_if(mem, json, "requester", run->outcome.approval.requester);
+    if (run->outcome.approval.quorum > 1) {
+        json_put_int(mem, json, "confirmations", run->outcome.approval.confirmations);
+        json_put_int(mem, json, "quorum", run->outcome.approval.quorum);
+    }
     return json;
 }
 
@@ -309,7 +317,9 @@ static struct json *policy_json(struct arena *mem, const struct run *run)
 
     const char *network_hash = run->outcome.policy.network_hash;
 
-    json_put_text(mem, json, "policy_hash", run->outcome.policy.hash);
+    put_if(mem, json, "key_id", run->outcome.policy.key_id);
+    put_if(mem, json, "layer", run->outcome.policy.layer);
+    put_if(mem, json, "policy_hash", run->outcome.policy.hash);
     json_put_bool(mem, json, "standing", run->outcome.policy.is_standing);
     if (!network_hash)
         return json;
@@ -352,6 +362,38 @@ static struct json *vault_json(struct arena *mem, const struct run *run)
     return json;
 }
 
+static struct json *limit_json(struct arena *mem, const struct budget_limit *limit)
+{
+    struct json *json = json_object(mem);
+
+    for (int i = 0; i < BUDGET_KINDS; i++)
+        if (limit->of[i])
+            put_count(mem, json, budget_kind_name((enum budget_kind)i), limit->of[i]);
+    if (limit->egress_run)
+        put_count(mem, json, "egress_run", limit->egress_run);
+    put_if(mem, json, "name", limit->name);
+    json_put_text(mem, json, "per", budget_scope_name(limit->scope));
+    put_count(mem, json, "within_s", limit->window_s);
+    return json;
+}
+
+static struct json *budget_json(struct arena *mem, const struct run *run)
+{
+    struct json *json = json_object(mem);
+
+    if (run->outcome.budget.limit)
+        json_put(json, "limit", limit_json(mem, run->outcome.budget.limit));
+    put_if(mem, json, "name", run->outcome.budget.name);
+    put_if(mem, json, "per", run->outcome.budget.scope);
+    if (strcmp(run->outcome.budget.verb, "price") == 0) {
+        put_count(mem, json, "price_gib_second", run->outcome.budget.prices[2]);
+        put_count(mem, json, "price_run", run->outcome.budget.prices[0]);
+        put_count(mem, json, "price_vcpu_second", run->outcome.budget.prices[1]);
+    }
+    json_put_text(mem, json, "verb", run->outcome.budget.verb);
+    return json;
+}
+
 static void put_moved(struct arena *mem, const struct run *run, struct json *outcome)
 {
     if (run->outcome.token.id)
@@ -362,6 +404,8 @@ static void put_moved(struct arena *mem, const struct run *run, struct json *out
         json_put(outcome, "policy", policy_json(mem, run));
     if (run->outcome.freeze.tenant)
         json_put(outcome, "freeze", freeze_json(mem, run));
+    if (run->outcome.budget.verb)
+        json_put(outcome, "budget", budget_json(mem, run));
     if (run->outcome.vault.name || run->outcome.vault.master)
         json_put(outcome, "vault", vault_json(mem, run));
     if (run->action.kind == ACTION_FILES)
@@ -374,6 +418,16 @@ static void put_moved(struct arena *mem, const struct run *run, struct json *out
         json_put(outcome, "snapshot", snapshot_json(mem, run));
     if (is_about_image(run))
         json_put(outcome, "image", image_json(mem, run));
+}
+
+/* Made by whoever it is about; a node stands in one place only, so it is put here as another one.
+ */
+static struct json *advisory_json(struct arena *mem, const struct json *about)
+{
+    struct json *json = json_object(mem);
+
+    json_each(member, about) json_copy_member(mem, json, member);
+    return json;
 }
 
 static const char *status_of(enum verdict_kind verdict)
@@ -400,8 +454,25 @@ static void put_decision(struct arena *mem, const struct run *run, struct json *
         json_put_text(mem, approval, "digest", run->approval.digest);
         json_put(json, "approval", approval);
     }
+    /* What it could have less of than its own limits say, and because of whom. */
+    if (run->budget.wall_ms || run->budget.egress_bytes) {
+        struct json *budget = json_object(mem);
+
+        put_if(mem, budget, "by", run->budget.by);
+        put_if(mem, budget, "egress_by", run->budget.egress_by);
+        if (run->budget.egress_bytes)
+            put_count(mem, budget, "egress_bytes", run->budget.egress_bytes);
+        if (run->budget.wall_ms)
+            put_count(mem, budget, "wall_ms", run->budget.wall_ms);
+        json_put(json, "budget", budget);
+    }
     json_put_text(mem, json, "decision_id", run->decision_id);
+    if (run->effect.id) {
+        json_put_text(mem, json, "effect_class", run->effect.id);
+        json_put_text(mem, json, "effect_risk", arena_printf(mem, "E%u", run->effect.risk));
+    }
     put_if(mem, json, "policy_hash", run->policy_hash);
+    put_if(mem, json, "policy_layer", run->verdict.layer);
     json_put_text(mem, json, "reason_code", reason_code(reason));
     put_if(mem, json, "rule", run->verdict.rule);
     if (run->verdict.line)
@@ -431,6 +502,10 @@ static void put_names(struct arena *mem, const struct run *run, struct json *jso
     if (run->action.provider && strcmp(run->action.provider, "mock") == 0) {
         json_put_text(mem, json, "isolation", "none");
         json_put_bool(mem, json, "mock", true);
+    }
+    if (run->action.kind == ACTION_ELEVATE) {
+        json_put_bool(mem, json, "elevated", true);
+        json_put_text(mem, json, "isolation", "none");
     }
 }
 
@@ -478,6 +553,8 @@ void receipt_of_run(struct arena *mem, const struct run *run, enum receipt_role 
     put_enforcement(mem, run, json, role);
     if (run->action.kind == ACTION_SECRET_USE)
         json_put(json, "secret", vault_json(mem, run));
+    if (run->outcome.advisory)
+        json_put(json, "advisory", advisory_json(mem, run->outcome.advisory));
     if (!opens) {
         json_put_text(mem, json, "intent_id", run->intent.id);
         if (run->verdict.kind == VERDICT_ALLOW) {

@@ -82,7 +82,14 @@ static int open_signer(const char *state_dir, struct signer **out, struct err *e
     return path ? signer_open(path, out, err) : err_os(err, "naming the signing key");
 }
 
-int record_open(const char *state_dir, struct record **out, struct err *err)
+bool record_exists(const char *state_dir)
+{
+    AUTO_FREE char *path = path_in(state_dir, "receipts.db");
+
+    return !path || access(path, F_OK) == 0 || errno != ENOENT;
+}
+
+static int open_record(const char *state_dir, bool only_reads, struct record **out, struct err *err)
 {
     AUTO(record) struct record *record = xcalloc(1, sizeof *record);
 
@@ -91,12 +98,24 @@ int record_open(const char *state_dir, struct record **out, struct err *err)
     if (open_signer(state_dir, &record->signer, err) < 0)
         return not_available(err);
     key_id(&record->signer->public_key, record->key_id);
-    if (publish_key(record, err) < 0 || ledger_open(state_dir, &record->store, err) < 0)
+    if ((!only_reads && publish_key(record, err) < 0) ||
+        ledger_open(state_dir, &record->store, err) < 0)
         return not_available(err);
     CRASH_POINT("ledger-opened");
-    set_aside_room(record);
+    if (!only_reads)
+        set_aside_room(record);
     *out = TAKE(record);
     return 0;
+}
+
+int record_open(const char *state_dir, struct record **out, struct err *err)
+{
+    return open_record(state_dir, false, out, err);
+}
+
+int record_open_to_read(const char *state_dir, struct record **out, struct err *err)
+{
+    return open_record(state_dir, true, out, err);
 }
 
 void record_free(struct record *record)

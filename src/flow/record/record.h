@@ -35,9 +35,13 @@ struct record_signing {
  */
 void record_sign_elsewhere(const struct record_signing *signing);
 
+/* Whether there is a ledger, or nobody can tell: opening it makes one. */
+bool record_exists(const char *state_dir);
 /* A key file others can reach, a damaged or foreign ledger: ERR_INTEGRITY. No room, no rights:
  * ERR_LIMIT, ERR_UNAVAILABLE. */
 int record_open(const char *state_dir, struct record **out, struct err *err) MUST_CHECK;
+/* The same for who only reads: nothing is made beside the ledger. */
+int record_open_to_read(const char *state_dir, struct record **out, struct err *err) MUST_CHECK;
 void record_free(struct record *record);
 AUTO_TYPE(record)
 
@@ -112,6 +116,16 @@ AUTO_TYPE(record_bell)
 /* By sequence number, by receipt id or an unambiguous beginning of one. */
 int record_show(struct record *record, struct arena *mem, const char *name, const struct json **out,
                 struct err *err) MUST_CHECK;
+
+/* Those whose text holds these words exactly, oldest first. Canonical JSON writes a member in one
+ * way only, and quotes in texts differently: "\"advisory\":{" finds receipts with that member.
+ * Looks at all there are. */
+int record_with(struct record *record, const char *words, record_visitor *visit, void *context,
+                struct err *err) MUST_CHECK;
+
+/* Whether something behind that number was allowed by the word this approval has. */
+int record_has_used(struct record *record, const char *approval_id, uint64_t behind_seq, bool *out,
+                    struct err *err) MUST_CHECK;
 
 /* JSON lines, oldest first, as they stand in the ledger. */
 int record_export(struct record *record, int fd, uint64_t *out_count, struct err *err) MUST_CHECK;
@@ -251,3 +265,21 @@ int record_verify(struct record *record, const struct record_check *check,
 /* The same for an export, or any file with one receipt a line. */
 int record_verify_fd(int fd, const struct record_check *check, struct record_report *out,
                      struct err *err) MUST_CHECK;
+
+/* ---- what the gate wants to know at every run ---- */
+
+struct record_advised {
+    const struct record_trust *trust;
+    const char *agent_id;
+    const char *path; /* of what is known already (docs/formats/ledger-checked.md) */
+    record_visitor *visit;
+    void *context;
+    bool only_look; /* what is found is not kept in path */
+};
+
+/* The receipts of this agent that have the member "advisory", oldest first, from a ledger that
+ * holds. The first time all of it is verified; later on what came since, and these receipts once
+ * more, wherever they stand. After -1 what was shown does not count, and only record_verify() says
+ * what is wrong. *verified: entries whose hash and signature were looked at. */
+int record_advised(struct record *record, const struct record_advised *ask, uint64_t *verified,
+                   struct err *err) MUST_CHECK;

@@ -260,7 +260,16 @@ struct ledger_reading {
     struct arena mem;
     struct buf line;
     struct buf body;
+    entry_visitor *visit; /* or NULL */
+    void *context;
 };
+
+static void reading_done(struct ledger_reading *reading)
+{
+    arena_done(&reading->mem);
+    buf_done(&reading->line);
+    buf_done(&reading->body);
+}
 
 static bool columns_agree(const struct row *row, const struct entry *entry)
 {
@@ -296,22 +305,88 @@ static int on_row(void *context, const struct row *row, struct err *err)
     }
     entry.misfiled = !columns_agree(row, &entry);
     verifier_entry(v, &entry);
+    if (reading->visit && v->report->fault == FAULT_NONE &&
+        reading->visit(reading->context, &entry, err) < 0)
+        return -1;
     return verifier_wants_more(v) ? 0 : 1;
+}
+
+int ledger_verify(struct record *record, const struct record_check *check, uint64_t from,
+                  entry_visitor *visit, void *context, struct record_report *out, struct err *err)
+{
+    struct ledger_reading reading = {.mem = ARENA(RECEIPT_MEMORY_MAX),
+                                     .line = BUF(LINE_MAX_BYTES),
+                                     .body = BUF(LINE_MAX_BYTES),
+                                     .visit = visit,
+                                     .context = context};
+    int failed;
+
+    verifier_begin(&reading.v, check, out);
+    failed = from ? ledger_each_after(record, (int64_t)from - 1, on_row, &reading, err)
+                  : ledger_each(record, on_row, &reading, err);
+    verifier_end(&reading.v);
+    reading_done(&reading);
+    return failed;
 }
 
 int record_verify(struct record *record, const struct record_check *check,
                   struct record_report *out, struct err *err)
 {
+    return ledger_verify(record, check, 0, NULL, NULL, out, err);
+}
+
+/* Why the entry is not the one that was good, or NULL. */
+static const char *other_than(const struct place *place, const struct entry *entry,
+                              const struct public_key *key)
+{
+    if (entry->misfiled || entry->seq != place->seq || !same_hash(&entry->hash, &place->hash))
+        return "it is another one";
+    return entry_fault(entry, key);
+}
+
+static int verify_again(struct ledger_reading *reading, struct statement *st,
+                        const struct public_key *key, const struct place *place,
+                        record_visitor *visit, void *context, struct err *err)
+{
+    const char *what = "it is missing";
+    struct entry entry;
+    struct row row;
+    int got;
+
+    arena_done(&reading->mem);
+    statement_bind_int(st, 1, (int64_t)place->seq);
+    got = statement_step(st, err);
+    if (got < 0)
+        return -1;
+    if (got > 0) {
+        ledger_row(st, &row);
+        if (parse_row(reading, &row, &entry, err) < 0)
+            return -1;
+        entry.misfiled = !columns_agree(&row, &entry);
+        what = other_than(place, &entry, key);
+    }
+    if (what)
+        return err_set(err, ERR_INTEGRITY, "entry %llu of the ledger is not what it was: %s",
+                       (unsigned long long)place->seq, what);
+    if (visit(context, entry.json, err) < 0)
+        return -1;
+    statement_reset(st);
+    return 0;
+}
+
+int ledger_verify_again(struct record *record, const struct public_key *key,
+                        const struct place *places, size_t n, record_visitor *visit, void *context,
+                        struct err *err)
+{
+    AUTO_STATEMENT struct statement st = {0};
     struct ledger_reading reading = {
         .mem = ARENA(RECEIPT_MEMORY_MAX), .line = BUF(LINE_MAX_BYTES), .body = BUF(LINE_MAX_BYTES)};
-    int failed;
+    int failed = statement_prepare(record->store,
+                                   "SELECT " LEDGER_ROW " FROM receipts WHERE seq = ?", &st, err);
 
-    verifier_begin(&reading.v, check, out);
-    failed = ledger_each(record, on_row, &reading, err);
-    verifier_end(&reading.v);
-    arena_done(&reading.mem);
-    buf_done(&reading.line);
-    buf_done(&reading.body);
+    for (size_t i = 0; failed == 0 && i < n; i++)
+        failed = verify_again(&reading, &st, key, &places[i], visit, context, err);
+    reading_done(&reading);
     return failed;
 }
 

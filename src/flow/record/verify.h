@@ -24,3 +24,21 @@ void verifier_entry(struct verifier *v, const struct entry *entry);
 /* Something that stands where the next entry should and is none; id may be empty. */
 void verifier_fault(struct verifier *v, enum record_fault fault, struct str id, const char *what);
 void verifier_end(struct verifier *v);
+
+/* ---- the ledger ---- */
+
+/* An entry that was good when it was looked at. */
+struct place {
+    uint64_t seq;
+    struct hash hash;
+};
+
+/* record_verify() from this number on (0: all there is). Every good entry is shown. */
+typedef int entry_visitor(void *context, const struct entry *entry, struct err *err);
+int ledger_verify(struct record *record, const struct record_check *check, uint64_t from,
+                  entry_visitor *visit, void *context, struct record_report *out,
+                  struct err *err) MUST_CHECK;
+/* These once more, each shown when it is authentic and still the same. ERR_INTEGRITY. */
+int ledger_verify_again(struct record *record, const struct public_key *key,
+                        const struct place *places, size_t n, record_visitor *visit, void *context,
+                        struct err *err) MUST_CHECK;

@@ -53,8 +53,9 @@ void fixture_run(struct run *run)
     run->action.env = (struct words){env, 1};
     fill_hash(run->action.request_hash, "request");
     fill_hash(run->policy_hash, "policy");
-    run->verdict = (struct verdict){VERDICT_ALLOW, REASON_POLICY_ALLOW, "build tools", 12,
-                                    "allows CANARY-PARTICULARS"};
+    run->verdict = (struct verdict){
+        VERDICT_ALLOW, REASON_POLICY_ALLOW, "build tools", 12, "allows CANARY-PARTICULARS", NULL,
+        NULL};
     for (int kind = 0; kind < LIMIT_COUNT; kind++)
         run->plan.limits.of[kind] =
             (struct limit){limit_default((enum limit_kind)kind), MEANS_CGROUP, ORIGIN_DEFAULT};
