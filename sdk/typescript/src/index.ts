@@ -2,7 +2,16 @@
 
 export { Brig, Sandboxes, type RunOptions } from "./client.js";
 export { Images } from "./images.js";
-export { Approvals, Freeze, Policies, Tokens, type ApprovalQuery, type FreezeSpec, type Word } from "./people.js";
+export {
+  Approvals,
+  Freeze,
+  Policies,
+  Tokens,
+  type ApprovalPage,
+  type ApprovalQuery,
+  type FreezeSpec,
+  type Word,
+} from "./people.js";
 export { Detached, Sandbox, type ExecOptions, type SessionOptions } from "./sandbox.js";
 export { Files } from "./files.js";
 export { Receipts, type ReceiptQuery, type TailQuery } from "./receipts.js";

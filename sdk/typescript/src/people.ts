@@ -10,7 +10,18 @@ export interface ApprovalQuery {
   state?: Approval["state"] | "any";
   /** The seq of the last one seen. */
   after?: number;
+  /** 100 by default, 1000 at most. */
   limit?: number;
+  /** Only what this one has asked for. */
+  requester?: string;
+}
+
+/** Oldest first. It may end before its limit: what requests ask for can be large. */
+export interface ApprovalPage {
+  approvals: Approval[];
+  /** There may be others behind it: ask with after = next_after. */
+  more: boolean;
+  next_after: number;
 }
 
 /** A person's word. With a custodian's name it is signed by that custodian's key. */
@@ -25,13 +36,25 @@ export interface Word extends CallOptions {
 export class Approvals {
   constructor(private readonly wire: Wire) {}
 
-  /** Oldest first; without the scope "approve" only one's own. */
+  /** One page, oldest first; without the scope "approve" only one's own. Whether it is all there is
+   * only page() tells, and all() does not need to. */
   async list(query: ApprovalQuery = {}, options: CallOptions = {}): Promise<Approval[]> {
-    const answer = await this.wire.json<{ approvals: Approval[] }>("GET", ["v1", "approvals"], {
-      ...options,
-      query: { ...query },
-    });
-    return answer.approvals;
+    return (await this.page(query, options)).approvals;
+  }
+
+  page(query: ApprovalQuery = {}, options: CallOptions = {}): Promise<ApprovalPage> {
+    return this.wire.json("GET", ["v1", "approvals"], { ...options, query: { ...query } });
+  }
+
+  /** All of them, oldest first, page by page: limit is that of a page. */
+  async *all(query: ApprovalQuery = {}, options: CallOptions = {}): AsyncGenerator<Approval> {
+    let after = query.after ?? 0;
+    for (;;) {
+      const page = await this.page({ ...query, after }, options);
+      yield* page.approvals;
+      if (!page.more || page.next_after <= after) return;
+      after = page.next_after;
+    }
   }
 
   show(id: string, options: CallOptions = {}): Promise<Approval> {
@@ -81,10 +104,10 @@ export class Policies {
     return this.wire.json("POST", ["v1", "policies", "check"], { ...options, json: { text } });
   }
 
-  /** What a policy (the tenant's own by default) says to a command. */
-  explain(command: readonly string[], options: CallOptions & { policy?: string } = {}): Promise<PolicyVerdict> {
-    const { policy, ...call } = options;
-    const json = policy === undefined ? { command } : { command, policy };
+  /** What a policy (the tenant's own by default) says to a command, and what else would stop it; cost, like "0.50", is the most it would cost. */
+  explain(command: readonly string[], options: CallOptions & { policy?: string; cost?: string } = {}): Promise<PolicyVerdict> {
+    const { policy, cost, ...call } = options;
+    const json = { command, ...(policy === undefined ? {} : { policy }), ...(cost === undefined ? {} : { cost }) };
     return this.wire.json("POST", ["v1", "policies", "explain"], { ...call, json });
   }
 }

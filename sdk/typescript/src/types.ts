@@ -140,7 +140,7 @@ export interface RunResult extends Posture {
   disk_read_bytes: number;
   disk_written_bytes: number;
   /** What went out through the policy's network rules; lost: whoever counted ended before. */
-  egress: { requests: number; refused: number; bytes_out: number; bytes_in: number; lost?: boolean };
+  egress: { requests: number; refused: number; bytes_out: number; bytes_in: number; lost?: boolean; spent?: boolean };
   protected_changes?: { path: string; hash: string }[];
   protected_changes_count?: number;
   protected_complete?: boolean;
@@ -354,10 +354,23 @@ export interface PolicyVerdict {
   verdict: Verdict;
   reason_code: string;
   reason: string;
+  policy_layer?: string;
   rule?: string;
   line?: number;
+  effect_class?: string;
+  effect_risk?: string;
   policy_hash: string;
   not_enforceable?: string;
+  requires_release?: string;
+  /** Whatever else would stop the run now, in the order in which it meets it. */
+  would_be_refused: Hindrance[];
+}
+
+/** A bundle that does not count, a freeze, a missing release, a budget. */
+export interface Hindrance {
+  reason_code: string;
+  reason: string;
+  policy_layer?: string;
 }
 
 export interface ImageInfo {

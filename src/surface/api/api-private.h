@@ -87,6 +87,10 @@ void reaper_close(struct reaper *reaper);
 struct counts *counts_new(void);
 void counts_free(struct counts *counts);
 void counts_add(struct counts *counts, const struct route *route, int status, uint64_t took_us);
+/* What was found in what an agent said, by category; from any thread. */
+struct advisory_result;
+void counts_found(struct counts *counts, const struct advisory_result *result);
+void counts_breach(struct counts *counts); /* a turn past the budget of a session */
 int counts_write(const struct api *api, struct buf *out, struct err *err) MUST_CHECK;
 /* The same to a collector. */
 void counts_tell(const struct api *api);

@@ -22,6 +22,7 @@ struct list_query {
     const char *state;
     uint64_t after;
     uint64_t limit;
+    const char *requester;
 };
 
 /* clang-format off */
@@ -30,6 +31,8 @@ static const struct field list_fields[] = {
      .choices = "pending confirmed rejected used expired any", .help = "pending by default."},
     {"after", FIELD_COUNT, offsetof(struct list_query, after), .help = "The seq of the last one seen."},
     {"limit", FIELD_COUNT, offsetof(struct list_query, limit), .min = 1, .max = LIST_MAX},
+    {"requester", FIELD_TEXT, offsetof(struct list_query, requester), .max = PRINCIPAL_BYTES - 1,
+     .help = "Only what this one has asked for."},
     {0},
 };
 /* clang-format on */
@@ -52,8 +55,7 @@ static int on_approval(void *context, const struct approval *approval, struct er
 
     (void)err;
     listing->last = approval->seq;
-    if (may_see(listing->call, approval))
-        json_push(listing->list, view_approval(&listing->call->mem, approval));
+    json_push(listing->list, view_approval(&listing->call->mem, approval));
     return 0;
 }
 
@@ -77,13 +79,23 @@ static int list(struct call *call, const void *body, const void *query, struct e
         .state = state_wanted(wanted->state),
         .after_seq = wanted->after,
         .limit = wanted->limit ? (unsigned)wanted->limit : LIST_DEFAULT,
+        .requester = wanted->requester,
     };
+    bool sees_all = (call->caller.scopes & SCOPE_APPROVE) != 0;
+    int more;
 
     (void)body;
-    if (approvals_open(tenant_state_dir(call->tenant), &approvals, err) < 0 ||
-        approvals_each(approvals, &page, on_approval, &listing, err) < 0)
+    if (!sees_all && wanted->requester && strcmp(wanted->requester, call->caller.principal) != 0)
+        page.limit = 0; /* nothing of others */
+    if (!sees_all)
+        page.requester = call->caller.principal;
+    if (approvals_open(tenant_state_dir(call->tenant), &approvals, err) < 0)
+        return -1;
+    more = approvals_each(approvals, &page, on_approval, &listing, err);
+    if (more < 0)
         return -1;
     json_put(answer, "approvals", listing.list);
+    json_put_bool(&call->mem, answer, "more", more > 0);
     json_put_int(&call->mem, answer, "next_after", (int64_t)listing.last);
     return call_answer(call, 200, answer, err);
 }
@@ -185,7 +197,9 @@ const struct route routes_approvals[] = {
      .query_size = sizeof(struct list_query),
      .name = "listApprovals",
      .summary = "What waits, or waited, for a person.",
-     .answer = "Oldest first, with all that would happen; without the scope approve only the caller's own.",
+     .answer = "Oldest first, with all that would happen; without the scope approve only the caller's own. "
+               "At most limit, and fewer when they are large. The next page begins after next_after; "
+               "without more there is none.",
      .handle = list},
     {.method = HTTP_GET,
      .path = "/v1/approvals/{id}",
@@ -204,7 +218,10 @@ const struct route routes_approvals[] = {
      .body_size = sizeof(struct word_body),
      .name = "confirmApproval",
      .summary = "Let exactly that happen, once. Never by whoever asked.",
-     .answer = "The approval as it stands now, and the receipt of it.",
+     .answer = "The approval as it stands now, and the receipt of it: confirmed, or still pending until as many "
+               "different people as its quorum have. 403: it is whoever asked, acts with a token that one made, or is "
+               "not among may_confirm. 409: it is no longer pending, or this one has confirmed it before, perhaps with "
+               "another token that one principal made. 400: a comment is wanted (reason_required).",
      .handle = confirm_one},
     {.method = HTTP_POST,
      .path = "/v1/approvals/{id}/reject",

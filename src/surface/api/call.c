@@ -7,6 +7,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "flow/decide/decide.h"
 #include "lib/base/limits.h"
 #include "model/run.h"
 #include "surface/view/view.h"
@@ -18,6 +19,23 @@ int call_govern(struct call *call, struct lent *out, struct err *err)
     if (tenant_rules(call->tenant, &call->mem, &policy_text, &profile_text, err) < 0)
         return -1;
     return call_govern_by(call, policy_text, profile_text, out, err);
+}
+
+int call_check_policy(struct call *call, const char *text, struct err *err)
+{
+    AUTO(policy) struct policy *policy = NULL;
+    const char *standing = NULL, *profile = NULL;
+    struct mark where;
+
+    if (policy_parse(str_of(text), &policy, &where, err) < 0 ||
+        tenant_rules(call->tenant, &call->mem, &standing, &profile, err) < 0)
+        return -1;
+    if (!policy_external(policy) || policy_bundle(policy) ||
+        (standing && strcmp(standing, text) == 0))
+        return 0;
+    return err_set(err, ERR_FORBIDDEN,
+                   "external: a policy that is brought along cannot name whom this machine calls; "
+                   "its operator can, with \"policy apply\", in the ceiling or in a signed bundle");
 }
 
 int call_govern_by(struct call *call, const char *policy_text, const char *profile_text,
@@ -67,6 +85,7 @@ struct request call_request(struct call *call, enum action_kind kind)
     return (struct request){
         .kind = kind,
         .principal = call->caller.principal,
+        .made_by = call->caller.made_by,
         .tenant = call->caller.tenant,
         .provider = "local",
         .image = "host",

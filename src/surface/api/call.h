@@ -27,7 +27,8 @@ struct api;
 struct caller {
     char tenant[TENANT_BYTES];
     char principal[PRINCIPAL_BYTES];
-    char token[TOKEN_ID_BYTES]; /* "": a peer of the unix socket */
+    char token[TOKEN_ID_BYTES];    /* "": a peer of the unix socket */
+    char made_by[PRINCIPAL_BYTES]; /* who made the token; "": none, or nobody knows */
     unsigned scopes;
 };
 
@@ -136,11 +137,17 @@ struct config;
 int call_govern_as(struct call *call, const struct config *config, struct lent *out,
                    struct err *err) MUST_CHECK;
 /* Under rules that somebody else chose. */
+/* A policy that came through the API may not make the daemon call whomever it names: `external` is
+ * for the standing policy, the ceiling and signed bundles. */
+int call_check_policy(struct call *call, const char *text, struct err *err) MUST_CHECK;
 int call_govern_by(struct call *call, const char *policy_text, const char *profile_text,
                    struct lent *out, struct err *err) MUST_CHECK;
 void call_release(struct call *call, struct lent *lent);
 /* A request of this caller, with what every request has. */
 struct request call_request(struct call *call, enum action_kind kind);
+/* Whether this principal has made the token that the caller came with, or one it was made with. */
+int call_is_made_by(struct call *call, const char *principal, bool *out,
+                    struct err *err) MUST_CHECK;
 /* Notes what became of a run of this call; call_request() has it told. */
 void call_note_run(void *call, const struct run *run);
 

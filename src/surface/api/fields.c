@@ -209,6 +209,13 @@ static bool has_member(const struct json *object, const struct field *field)
     return false;
 }
 
+static bool is_given(const struct json *object, const char *name)
+{
+    const struct json *member = json_get(object, name);
+
+    return member && member->kind != JSON_NULL;
+}
+
 static int read_object(struct arena *mem, const struct field *fields, const struct place *place,
                        const struct json *object, void *out, struct err *err)
 {
@@ -223,6 +230,8 @@ static int read_object(struct arena *mem, const struct field *fields, const stru
             return wrong(mem, &here, "is not known here", err);
         if (member->kind == JSON_NULL && field->kind != FIELD_JSON)
             continue; /* as good as absent */
+        if (base64 && is_given(object, field->name))
+            return wrong(mem, &here, "stands beside the same without _b64; give one of them", err);
         if (read_member(mem, field, &here, member, base64, out, err) < 0)
             return -1;
         if (field->given)

@@ -25,7 +25,7 @@ static const struct field freeze_fields[] = {
     {"tenant", FIELD_TEXT, offsetof(struct freeze_body, tenant), .max = TENANT_BYTES - 1,
      .help = "Whose new effects are refused; without it those of every tenant."},
     {"principal", FIELD_TEXT, offsetof(struct freeze_body, principal), .max = PRINCIPAL_BYTES - 1,
-     .help = "Only those of this one."},
+     .help = "Only those of this one, and of tokens it has made."},
     {"reason", FIELD_TEXT, offsetof(struct freeze_body, reason), .max = FREEZE_REASON_BYTES - 1},
     {0},
 };
@@ -94,9 +94,32 @@ static int freeze(struct call *call, const void *body, const void *query, struct
     return change(call, body, ACTION_FREEZE, err);
 }
 
+/* A token that could thaw whom it speaks for, or who acts through it, would be no colder than
+ * before. Whoever comes without one owns the machine. */
+static int refuse_own(struct call *call, const struct freeze_body *wanted, struct err *err)
+{
+    bool is_maker = false;
+
+    if (!*call->caller.token || !wanted->principal)
+        return 0;
+    if (strcmp(wanted->principal, call->caller.principal) == 0)
+        return err_set(err, ERR_FORBIDDEN, "%.64s is frozen, and cannot take that back",
+                       wanted->principal);
+    if (call_is_made_by(call, wanted->principal, &is_maker, err) < 0)
+        return -1;
+    if (is_maker)
+        return err_set(err, ERR_FORBIDDEN,
+                       "%.64s is frozen, and made this token, or one it was made with; it cannot "
+                       "take that back",
+                       wanted->principal);
+    return 0;
+}
+
 static int unfreeze(struct call *call, const void *body, const void *query, struct err *err)
 {
     (void)body;
+    if (refuse_own(call, query, err) < 0)
+        return -1;
     return change(call, query, ACTION_UNFREEZE, err);
 }
 
@@ -158,7 +181,8 @@ const struct route routes_freeze[] = {
      .query_size = sizeof(struct freeze_body),
      .name = "unfreeze",
      .summary = "Take back exactly one such refusal.",
-     .answer = "The entry as it was.",
+     .answer = "The entry as it was. 403: it names the token's own principal or who made it, or the default tenant made it "
+               "and the token is another one's.",
      .handle = unfreeze},
     {0},
 };

@@ -132,7 +132,26 @@ int identify(struct api *api, struct http_exchange *x, const struct http_head *h
                                : "a token is needed: \"brig token create\" makes one");
     memcpy(out->tenant, (*token)->tenant, sizeof out->tenant);
     memcpy(out->principal, (*token)->principal, sizeof out->principal);
+    memcpy(out->made_by, (*token)->made_by, sizeof out->made_by);
     memcpy(out->token, (*token)->id, sizeof out->token);
     out->scopes = (*token)->scopes;
+    return 0;
+}
+
+int call_is_made_by(struct call *call, const char *principal, bool *out, struct err *err)
+{
+    AUTO(access) struct access *access = NULL;
+    const char *above = "";
+    struct str rest;
+
+    *out = false;
+    if (!*call->caller.made_by)
+        return 0;
+    if (access_open(call->api->state_dir, &access, err) < 0 ||
+        access_makers(access, &call->mem, call->caller.made_by, &above, err) < 0)
+        return -1;
+    rest = str_of(arena_printf(&call->mem, "%s %s", call->caller.made_by, above));
+    while (rest.n && !*out)
+        *out = str_is(str_cut(&rest, ' '), principal);
     return 0;
 }

@@ -9,6 +9,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "lib/advisory/advisory.h"
 #include "lib/base/clock.h"
 #include "lib/base/io.h"
 #include "lib/base/limits.h"
@@ -32,6 +33,7 @@ struct route_counts {
 struct counts {
     struct route_counts *of;
     size_t n;
+    _Atomic uint64_t found[ADVISORY_CATEGORY_COUNT];
 };
 
 struct counts *counts_new(void)
@@ -111,6 +113,34 @@ static int write_durations(const struct counts *counts, struct buf *out, struct 
     return 0;
 }
 
+void counts_found(struct counts *counts, const struct advisory_result *result)
+{
+    for (size_t i = 0; i < ADVISORY_CATEGORY_COUNT; i++)
+        counts->found[i] += result->counts[i];
+}
+
+void counts_breach(struct counts *counts)
+{
+    counts->found[ADVISORY_IS_QUIESCENCE]++;
+}
+
+#define FOUND_NAME "brig_advisory_findings_total"
+#define FOUND_HELP "Found in what agents in advisory mode said over HTTP, by category."
+
+/* All categories: one that was never met is known to be none. */
+static int write_found(const struct counts *counts, struct buf *out, struct err *err)
+{
+    if (buf_add_text(out, "# HELP " FOUND_NAME " " FOUND_HELP "\n# TYPE " FOUND_NAME " counter\n",
+                     err) < 0)
+        return -1;
+    for (size_t i = 0; i < ADVISORY_CATEGORY_COUNT; i++)
+        if (buf_addf(out, err, FOUND_NAME "{category=\"%s\"} %llu\n",
+                     advisory_category_name((enum advisory_category)i),
+                     (unsigned long long)counts->found[i]) < 0)
+            return -1;
+    return 0;
+}
+
 static uint64_t resident_bytes(void)
 {
     AUTO_BUF struct buf text = BUF(256);
@@ -186,7 +216,9 @@ int counts_write(const struct api *api, struct buf *out, struct err *err)
     for (size_t i = 0; i < ROWS; i++)
         if (write_row(out, &rows[i], err) < 0)
             return -1;
-    return write_requests(api->counts, out, err) < 0 ? -1 : write_durations(api->counts, out, err);
+    return write_found(api->counts, out, err) < 0 || write_requests(api->counts, out, err) < 0
+               ? -1
+               : write_durations(api->counts, out, err);
 }
 
 /* ---- to a collector ---- */
@@ -213,6 +245,23 @@ static void tell_rows(struct telling *telling, const struct api *api)
         otlp_metric_point(&telling->mem, json, &metric, &point);
         telemetry_send(telling->to, OTLP_METRICS, json);
     }
+}
+
+static void tell_found(struct telling *telling, const struct counts *counts)
+{
+    const struct otlp_metric metric = {FOUND_NAME, FOUND_HELP, OTLP_SUM, telling->began_ns,
+                                       telling->now_ns};
+    struct json *json = otlp_metric_json(&telling->mem, &metric);
+
+    for (size_t i = 0; i < ADVISORY_CATEGORY_COUNT; i++) {
+        const struct otlp_attribute category = {
+            "category", advisory_category_name((enum advisory_category)i), 0};
+        const struct otlp_point point = {
+            .attributes = &category, .attribute_n = 1, .value = (double)counts->found[i]};
+
+        otlp_metric_point(&telling->mem, json, &metric, &point);
+    }
+    telemetry_send(telling->to, OTLP_METRICS, json);
 }
 
 static const char *route_name(const struct route_counts *at)
@@ -296,6 +345,7 @@ void counts_tell(const struct api *api)
     if (!api->telemetry)
         return;
     tell_rows(&telling, api);
+    tell_found(&telling, api->counts);
     tell_requests(&telling, api->counts);
     tell_durations(&telling, api->counts);
     arena_done(&telling.mem);

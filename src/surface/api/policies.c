@@ -77,7 +77,8 @@ static int swap(struct call *call, const void *body, const void *query, struct e
     int failed;
 
     (void)query;
-    if (call_sandbox(call, &lent, &request.sandbox, &made, err) < 0)
+    if (call_check_policy(call, wanted->text, err) < 0 ||
+        call_sandbox(call, &lent, &request.sandbox, &made, err) < 0)
         return -1;
     run_init(&run);
     failed = govern_policy_swap(lent.govern, &request, wanted->text, &run, err);
@@ -93,7 +94,7 @@ static int apply(struct call *call, const void *body, const void *query, struct 
     const struct policy_body *wanted = body;
 
     (void)query;
-    return change(call, wanted->text, err);
+    return call_check_policy(call, wanted->text, err) < 0 ? -1 : change(call, wanted->text, err);
 }
 
 static int reset(struct call *call, const void *body, const void *query, struct err *err)
@@ -136,32 +137,78 @@ static int check(struct call *call, const void *body, const void *query, struct 
 
 /* ---- explain ---- */
 
+#define COST_TEXT_MAX 64
+
 struct explain_body {
     struct words command;
+    struct words env;
+    const char *workdir;
+    struct words mounts;
     const char *policy;
+    const char *cost;
 };
 
 /* clang-format off */
 static const struct field explain_fields[] = {
     {"command", FIELD_WORDS, offsetof(struct explain_body, command), .required = true,
      .max = ARGV_WORDS_MAX, .help = "What somebody wants to run."},
+    {"env", FIELD_MAP, offsetof(struct explain_body, env), .raw = true, .max = ENV_WORDS_MAX,
+     .help = "With which variables."},
+    {"workdir", FIELD_TEXT, offsetof(struct explain_body, workdir), .raw = true,
+     .max = PATH_BYTES_MAX - 1, .help = "Where."},
+    {"mounts", FIELD_WORDS, offsetof(struct explain_body, mounts), .raw = true, .max = MOUNTS_MAX,
+     .help = "Folders of the machine it would see, as \"source:target:ro\": a released agent is "
+             "looked for in them. Needs the scope \"host\"."},
     {"policy", FIELD_TEXT, offsetof(struct explain_body, policy), .max = POLICY_TEXT_MAX,
      .help = "The text of the policy that is asked; the tenant's own by default."},
+    {"cost", FIELD_TEXT, offsetof(struct explain_body, cost), .max = COST_TEXT_MAX,
+     .help = "What it would cost at most, like 0.50; nobody knows unless it is said."},
     {0},
 };
 /* clang-format on */
 
-static int open_policy(struct call *call, const char *text, struct policy **out, struct err *err)
+static int read_cost(const char *text, struct prospect *prospect, struct err *err)
 {
-    const char *profile_text = NULL;
-    struct mark where;
-
-    if (!text && tenant_rules(call->tenant, &call->mem, &text, &profile_text, err) < 0)
-        return -1;
-    return text ? policy_parse(str_of(text), out, &where, err) : policy_builtin(out, err);
+    prospect->has_cost = text != NULL;
+    if (text && !cost_parse(str_of(text), &prospect->cost))
+        return err_set(err, ERR_INVALID, "/cost: write it as 0.50, with at most six decimals");
+    return 0;
 }
 
-static struct json *decision_json(struct arena *mem, const struct run *run)
+static int fill_request(const struct call *call, const struct explain_body *wanted,
+                        struct request *out, struct err *err)
+{
+    if (wanted->mounts.n && !(call->caller.scopes & SCOPE_HOST))
+        return err_set(err, ERR_FORBIDDEN,
+                       "mounts show folders of the machine: that needs a token with the scope "
+                       "\"host\"");
+    out->argv = wanted->command;
+    out->env = wanted->env;
+    out->workdir = wanted->workdir;
+    out->mounts = wanted->mounts;
+    return 0;
+}
+
+/* Rules that are only asked about are no rules of the tenant's: nothing of them is kept. */
+static int open_govern(struct call *call, const char *text, struct policy **policy,
+                       struct govern **out, struct err *err)
+{
+    struct govern_config config = {.state_dir = tenant_state_dir(call->tenant)};
+    const char *own = NULL;
+    struct mark where;
+
+    if (tenant_rules(call->tenant, &call->mem, &own, &config.profile_text, err) < 0)
+        return -1;
+    if (!text)
+        text = own;
+    if ((text ? policy_parse(str_of(text), policy, &where, err) : policy_builtin(policy, err)) < 0)
+        return -1;
+    config.policy = *policy;
+    return govern_open_to_look(&config, tenant_root_dir(call->tenant), out, err);
+}
+
+static struct json *decision_json(struct arena *mem, const struct prospect *prospect,
+                                  const struct run *run)
 {
     const struct verdict *verdict = &run->verdict;
     struct json *answer = json_object(mem);
@@ -170,31 +217,47 @@ static struct json *decision_json(struct arena *mem, const struct run *run)
     json_put_text(mem, answer, "reason_code", reason_code(verdict->reason));
     json_put_bytes(mem, answer, "reason",
                    str_of(verdict->text ? verdict->text : reason_text(verdict->reason)));
+    if (verdict->layer)
+        json_put_text(mem, answer, "policy_layer", verdict->layer);
     if (verdict->rule)
         json_put_bytes(mem, answer, "rule", str_of(verdict->rule));
     if (verdict->line)
         json_put_int(mem, answer, "line", verdict->line);
+    if (run->effect.id) {
+        json_put_text(mem, answer, "effect_class", run->effect.id);
+        json_put_text(mem, answer, "effect_risk", arena_printf(mem, "E%u", run->effect.risk));
+    }
     json_put_text(mem, answer, "policy_hash", run->policy_hash);
     if (run->demand.not_enforceable)
         json_put_text(mem, answer, "not_enforceable", run->demand.not_enforceable);
+    if (run->demand.requires_release) {
+        json_put_text(mem, answer, "requires_release", run->demand.requires_release);
+        json_put_int(mem, answer, "release_runs", run->demand.release_runs);
+    }
+    view_put_seen(mem, answer, run->action.argv);
+    json_put(answer, "would_be_refused",
+             view_hindrances(mem, prospect->refusals, prospect->refusal_n));
     return answer;
 }
 
 static int explain(struct call *call, const void *body, const void *query, struct err *err)
 {
     AUTO(policy) struct policy *policy = NULL;
+    AUTO(govern) struct govern *govern = NULL;
     const struct explain_body *wanted = body;
     struct request request = call_request(call, ACTION_RUN);
+    struct prospect prospect = {0};
     struct run run;
     int failed;
 
     (void)query;
-    request.argv = wanted->command;
-    if (open_policy(call, wanted->policy, &policy, err) < 0)
+    if (fill_request(call, wanted, &request, err) < 0 ||
+        read_cost(wanted->cost, &prospect, err) < 0 ||
+        open_govern(call, wanted->policy, &policy, &govern, err) < 0)
         return -1;
     run_init(&run);
-    failed = admit_run(&request, &run, err) < 0 || decide_run(policy, &run, err) < 0 ||
-             call_answer(call, 200, decision_json(&call->mem, &run), err) < 0;
+    failed = govern_explain(govern, &request, &prospect, &run, err) < 0 ||
+             call_answer(call, 200, decision_json(&call->mem, &prospect, &run), err) < 0;
     run_done(&run);
     return failed ? -1 : 0;
 }
@@ -260,8 +323,9 @@ const struct route routes_policies[] = {
      .fields = explain_fields,
      .body_size = sizeof(struct explain_body),
      .name = "explainPolicy",
-     .summary = "What a policy says to a command, without running it.",
-     .answer = "Verdict, reason, and the rule it comes from.",
+     .summary = "What a policy says to a command, without running it, and what else would stop it.",
+     .answer = "The verdict a run would get now, its reason and the rule it comes from; and "
+               "whatever would refuse it besides the rules.",
      .handle = explain},
     {0},
 };

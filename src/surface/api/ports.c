@@ -38,6 +38,7 @@
 struct door {
     char tenant[TENANT_BYTES];
     char principal[PRINCIPAL_BYTES];
+    char made_by[PRINCIPAL_BYTES]; /* of the token it was opened with */
     char sandbox[ID_BYTES];
     uint16_t port;
     uint64_t until_us;
@@ -75,17 +76,19 @@ void doors_free(struct doors *doors)
 static bool is_same_door(const struct door *a, const struct door *b)
 {
     return a->port == b->port && strcmp(a->sandbox, b->sandbox) == 0 &&
-           strcmp(a->tenant, b->tenant) == 0 && strcmp(a->principal, b->principal) == 0;
+           strcmp(a->tenant, b->tenant) == 0 && strcmp(a->principal, b->principal) == 0 &&
+           strcmp(a->made_by, b->made_by) == 0;
 }
 
 /* A freeze closes all of them at once: whoever comes is judged again, and refused. */
 static bool is_open(struct doors *doors, const struct door *wanted)
 {
+    const struct actor actor = {wanted->tenant, wanted->principal, wanted->made_by};
     uint64_t now = clock_us();
     struct frozen entry;
     bool found = false;
 
-    if (freezer_stops(doors->freezer, wanted->tenant, wanted->principal, &entry))
+    if (freezer_stops(doors->freezer, &actor, &entry))
         return false;
     (void)pthread_mutex_lock(&doors->lock);
     for (size_t i = 0; i < DOORS_MAX && !found; i++)
@@ -207,6 +210,7 @@ int preview_identify(struct api *api, struct http_exchange *x, const struct http
                      struct str grant, struct caller *out, int *status, struct err *err)
 {
     struct http_peer peer = http_exchange_peer(x);
+    const struct token *token = NULL;
     struct grant read = {0};
 
     *out = (struct caller){0};
@@ -215,11 +219,13 @@ int preview_identify(struct api *api, struct http_exchange *x, const struct http
         return -1;
     *status = 404;
     if (!read_grant(api->doors, grant, &read) || read.expires_at <= (uint64_t)time(NULL) ||
-        (*read.token && !access_holds(api->access, read.token)))
+        (*read.token && !(token = access_held(api->access, read.token))))
         return err_set(err, ERR_NOT_FOUND,
                        "this preview has ended, or never was; ask for another one");
     memcpy(out->tenant, read.tenant, sizeof out->tenant);
     memcpy(out->principal, read.principal, sizeof out->principal);
+    if (token)
+        memcpy(out->made_by, token->made_by, sizeof out->made_by);
     return 0;
 }
 
@@ -262,6 +268,7 @@ static struct door door_of(const struct call *call, const char *sandbox, uint16_
 
     (void)snprintf(door.tenant, sizeof door.tenant, "%s", call->caller.tenant);
     (void)snprintf(door.principal, sizeof door.principal, "%s", call->caller.principal);
+    (void)snprintf(door.made_by, sizeof door.made_by, "%s", call->caller.made_by);
     (void)snprintf(door.sandbox, sizeof door.sandbox, "%s", sandbox);
     return door;
 }

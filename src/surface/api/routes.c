@@ -25,6 +25,11 @@ const struct route *route_tables[ROUTE_TABLES_MAX + 1] = {
     routes_freeze,
     routes_vault,
     routes_usage,
+    routes_budgets,
+    routes_advisory,
+    routes_sessions,
+    routes_session_actions,
+    routes_gate,
     routes_approvals,
     NULL,
 };

@@ -25,6 +25,7 @@ struct sandbox_body {
     const char *sockets;
     bool no_pool;
     const char *policy;
+    struct words overlays;
     const char *profile;
     uint64_t limits[LIMIT_COUNT];
 };

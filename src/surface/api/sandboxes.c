@@ -7,6 +7,7 @@
 
 #include <string.h>
 
+#include "flow/decide/decide.h"
 #include "lib/base/limits.h"
 #include "model/run.h"
 #include "surface/api/plug.h"
@@ -56,6 +57,9 @@ const struct field limit_fields[] = {
      .help = "Build it, even if a prepared one is there."},                                        \
     {"policy", FIELD_TEXT, offsetof(struct sandbox_body, policy), .max = POLICY_TEXT_MAX,          \
      .help = "The text of a policy, instead of the tenant's: needs the scope policy."},            \
+    {"overlays", FIELD_WORDS, offsetof(struct sandbox_body, overlays),                             \
+     .max = POLICY_OVERLAYS_MAX,                                                                   \
+     .help = "Texts of policies that only take away from it; the strictest of all holds."},        \
     {"profile", FIELD_TEXT, offsetof(struct sandbox_body, profile), .max = PROFILE_TEXT_MAX,       \
      .help = "The text of a profile: needs the scope policy."},                                    \
     {"limits", FIELD_OBJECT, .members = limit_fields}
@@ -114,6 +118,24 @@ int sandbox_body_fill(struct call *call, const struct sandbox_body *body, struct
     return 0;
 }
 
+/* They only take away: whoever may run something may bring them. */
+static int put_overlays(struct call *call, struct words overlays, const char **policy_text,
+                        struct err *err)
+{
+    AUTO_BUF struct buf stack = BUF(POLICY_TEXT_MAX);
+    struct str texts[POLICY_OVERLAYS_MAX];
+
+    for (size_t i = 0; i < overlays.n && i < COUNT(texts); i++)
+        texts[i] = str_of(overlays.v[i]);
+    if (overlays.n == 0)
+        return 0;
+    if (policy_stack_text(*policy_text ? str_of(*policy_text) : (struct str){"", 0}, texts,
+                          overlays.n, &stack, err) < 0)
+        return -1;
+    *policy_text = arena_text(&call->mem, buf_str(&stack));
+    return 0;
+}
+
 int sandbox_body_govern(struct call *call, const struct sandbox_body *body, struct request *request,
                         struct lent *out, struct err *err)
 {
@@ -122,11 +144,14 @@ int sandbox_body_govern(struct call *call, const struct sandbox_body *body, stru
     if (tenant_rules(call->tenant, &call->mem, &request->policy_text, &request->profile_text, err) <
         0)
         return -1;
+    if (body->policy && call_check_policy(call, body->policy, err) < 0)
+        return -1;
     if (body->policy)
         request->policy_text = body->policy;
     if (body->profile)
         request->profile_text = body->profile;
-    if (call_govern_by(call, request->policy_text, request->profile_text, out, err) < 0)
+    if (put_overlays(call, body->overlays, &request->policy_text, err) < 0 ||
+        call_govern_by(call, request->policy_text, request->profile_text, out, err) < 0)
         return -1;
     provider = govern_provider(out->govern);
     if (!body->provider && provider)

@@ -225,6 +225,11 @@ const char *tenant_state_dir(const struct tenant *tenant)
     return tenant->state_dir;
 }
 
+const char *tenant_root_dir(const struct tenant *tenant)
+{
+    return tenant->all->state_dir;
+}
+
 struct clerk *tenant_clerk(struct tenant *tenant)
 {
     return &tenant->clerk;

@@ -42,6 +42,7 @@ int tenants_each(struct tenants *tenants,
 
 const char *tenant_name(const struct tenant *tenant);
 const char *tenant_state_dir(const struct tenant *tenant);
+const char *tenant_root_dir(const struct tenant *tenant); /* of the daemon that serves it */
 /* Its questions; of asks.c alone. */
 struct clerk *tenant_clerk(struct tenant *tenant);
 

@@ -6,11 +6,13 @@
 
 #include "lib/json/json.h"
 #include "model/run.h"
+#include "surface/cli/approvals.h"
 #include "surface/cli/passphrase.h"
 #include "surface/cli/remote.h"
 #include "surface/cli/sandbox.h"
 #include "surface/view/view.h"
 
+#include <limits.h>
 #include <string.h>
 
 #define LIST_DEFAULT 100
@@ -27,36 +29,17 @@ static int open_store(struct invocation *inv, struct approvals **out, struct err
 struct listing {
     struct invocation *inv;
     struct json *list;
+    uint64_t last;
 };
 
-/* The command as one line, escaped: words are the requester's. */
-static void print_command(struct invocation *inv, const struct json *subject)
+static uint64_t limit_wanted(struct invocation *inv)
 {
-    const struct json *command = json_get(subject, "command");
+    uint64_t limit = option_number(inv, "--limit");
 
-    if (!command)
-        return;
-    json_each(word, command)
-    {
-        struct str text = {"(bytes)", 7};
-
-        (void)json_is_text(word, &text);
-        (void)fputc(' ', inv->out);
-        print_escaped(inv->out, text);
-    }
+    return limit ? limit : LIST_DEFAULT;
 }
 
-static void print_approval(struct invocation *inv, const struct json *doc)
-{
-    struct arena *mem = &inv->mem;
-
-    (void)fprintf(inv->out, "%s  %-9s  %s  %s ", doc_text(mem, doc, "approval_id"),
-                  doc_text(mem, doc, "state"), doc_text(mem, doc, "asked_at"),
-                  doc_text(mem, doc, "requester"));
-    print_command(inv, json_get(doc, "subject"));
-    (void)fputc('\n', inv->out);
-}
-
+/* Where the next page begins, for people; documents have it as next_after. */
 static int print_list(struct invocation *inv, const struct json *doc)
 {
     const struct json *list = json_get(doc, "approvals");
@@ -64,7 +47,10 @@ static int print_list(struct invocation *inv, const struct json *doc)
     if (inv->json)
         return cli_json(inv, doc);
     for (const struct json *one = list ? list->first : NULL; one; one = one->next)
-        print_approval(inv, one);
+        print_approval_line(inv, one);
+    if (doc_bool(doc, "more"))
+        (void)fprintf(inv->err, "%s: there may be more: --after %llu\n", inv->program,
+                      (unsigned long long)doc_number(doc, "next_after"));
     return 0;
 }
 
@@ -73,6 +59,7 @@ static int on_approval(void *context, const struct approval *approval, struct er
     struct listing *listing = context;
 
     (void)err;
+    listing->last = approval->seq;
     json_push(listing->list, view_approval(&listing->inv->mem, approval));
     return 0;
 }
@@ -92,20 +79,25 @@ static int state_wanted(struct invocation *inv)
 int run_approvals_list(struct invocation *inv)
 {
     AUTO(approvals) struct approvals *approvals = NULL;
-    struct listing listing = {inv, json_array(&inv->mem)};
+    struct listing listing = {inv, json_array(&inv->mem), option_number(inv, "--after")};
     struct json *result = json_object(&inv->mem);
-    uint64_t limit = option_number(inv, "--limit");
     struct approvals_query query = {
         .state = state_wanted(inv),
+        .requester = option_text(inv, "--requester"),
         .after_seq = option_number(inv, "--after"),
-        .limit = limit ? (unsigned)limit : LIST_DEFAULT,
+        .limit = limit_wanted(inv) < UINT_MAX ? (unsigned)limit_wanted(inv) : UINT_MAX,
     };
     struct err err;
+    int more;
 
-    if (open_store(inv, &approvals, &err) < 0 ||
-        approvals_each(approvals, &query, on_approval, &listing, &err) < 0)
+    if (open_store(inv, &approvals, &err) < 0)
+        return cli_error(inv, &err);
+    more = approvals_each(approvals, &query, on_approval, &listing, &err);
+    if (more < 0)
         return cli_error(inv, &err);
     json_put(result, "approvals", listing.list);
+    json_put_bool(&inv->mem, result, "more", more > 0);
+    json_put_int(&inv->mem, result, "next_after", (int64_t)listing.last);
     return print_list(inv, result);
 }
 
@@ -120,7 +112,7 @@ int run_approvals_show(struct invocation *inv)
     if (open_store(inv, &approvals, &err) < 0 ||
         approvals_show(approvals, &inv->mem, inv->operands.v[0], &approval, &err) < 0)
         return cli_error(inv, &err);
-    return cli_json(inv, view_approval(&inv->mem, &approval));
+    return print_approval(inv, view_approval(&inv->mem, &approval));
 }
 
 /* ---- confirm and reject ---- */
@@ -155,9 +147,15 @@ static int print_word(struct invocation *inv, const struct json *doc)
 
     if (inv->json)
         return cli_json(inv, doc);
-    (void)fprintf(inv->out, "%s %s, by %s; receipt %s\n", doc_text(mem, doc, "state"),
-                  doc_text(mem, doc, "approval_id"), doc_text(mem, doc, "decided_by"),
-                  doc_text(mem, doc, "receipt_id"));
+    if (strcmp(doc_text(mem, doc, "state"), "pending") == 0)
+        (void)fprintf(inv->out, "%llu of %llu have confirmed %s; receipt %s\n",
+                      (unsigned long long)doc_number(doc, "confirmations"),
+                      (unsigned long long)doc_number(doc, "quorum"),
+                      doc_text(mem, doc, "approval_id"), doc_text(mem, doc, "receipt_id"));
+    else
+        (void)fprintf(inv->out, "%s %s, by %s; receipt %s\n", doc_text(mem, doc, "state"),
+                      doc_text(mem, doc, "approval_id"), doc_text(mem, doc, "decided_by"),
+                      doc_text(mem, doc, "receipt_id"));
     return 0;
 }
 
@@ -202,23 +200,23 @@ int run_approvals_reject(struct invocation *inv)
 
 int remote_approvals_list(struct invocation *inv, struct remote *remote)
 {
-    static const char *const theirs[] = {"next_after", NULL};
-    uint64_t limit = option_number(inv, "--limit");
+    const char *requester = option_text(inv, "--requester");
     int state = state_wanted(inv);
     const struct json *doc = NULL;
     struct err err;
 
-    if (remote_ask(
-            inv, remote, HTTP_GET,
-            arena_printf(&inv->mem, "/v1/approvals?limit=%llu&after=%llu&state=%s",
-                         (unsigned long long)(limit ? limit : LIST_DEFAULT),
-                         (unsigned long long)option_number(inv, "--after"),
-                         state < 0 ? "any" : approval_state_name((enum approval_state)state)),
-            NULL, &doc, &err) < 0) {
+    if (remote_ask(inv, remote, HTTP_GET,
+                   arena_printf(&inv->mem, "/v1/approvals?limit=%llu&after=%llu&state=%s%s%s",
+                                (unsigned long long)limit_wanted(inv),
+                                (unsigned long long)option_number(inv, "--after"),
+                                state < 0 ? "any" : approval_state_name((enum approval_state)state),
+                                requester ? "&requester=" : "",
+                                requester ? remote_escape(inv, requester) : ""),
+                   NULL, &doc, &err) < 0) {
         remote->not_done |= remote->status == 400; /* more than it answers at once */
         return remote_failed(inv, remote, &err);
     }
-    return print_list(inv, doc_without(&inv->mem, doc, theirs));
+    return print_list(inv, doc);
 }
 
 /* An id is asked for as it was written. */
@@ -241,7 +239,7 @@ int remote_approvals_show(struct invocation *inv, struct remote *remote)
         return REMOTE_NOT_DONE;
     if (remote_ask(inv, remote, HTTP_GET, target, NULL, &doc, &err) < 0)
         return remote_failed(inv, remote, &err);
-    return cli_json(inv, doc);
+    return print_approval(inv, doc);
 }
 
 /* A custodian's signature is made here, with a key that is in the state directory. */
@@ -275,14 +273,22 @@ int remote_approvals_reject(struct invocation *inv, struct remote *remote)
 
 /* ---- custodians ---- */
 
+static int read_sponsor(struct invocation *inv, struct enrollment *out, struct err *err)
+{
+    out->by = option_text(inv, "--by");
+    return out->by
+               ? passphrase_read(inv, option_text(inv, "--by-passphrase-file"),
+                                 "Passphrase of the custodian who says so: ", &out->by_passphrase,
+                                 err)
+               : 0;
+}
+
 static int read_enrollment(struct invocation *inv, struct enrollment *out, struct err *err)
 {
     const char *key = option_text(inv, "--public-key");
 
-    *out = (struct enrollment){.name = inv->operands.v[0], .by = option_text(inv, "--by")};
-    if (out->by &&
-        passphrase_read(inv, option_text(inv, "--by-passphrase-file"),
-                        "Passphrase of the custodian who enrolls: ", &out->by_passphrase, err) < 0)
+    *out = (struct enrollment){.name = inv->operands.v[0]};
+    if (read_sponsor(inv, out, err) < 0)
         return -1;
     if (key)
         return public_key_read(str_of(key), &out->key, err);
@@ -300,30 +306,66 @@ static int print_custodian(struct invocation *inv, const struct custodian *custo
         return cli_json(inv, object);
     }
     key_id(&custodian->key, id);
-    (void)fprintf(inv->out, "%s is a custodian now, key %s; receipt %s\n", custodian->name, id,
+    (void)fprintf(inv->out, "%s is %s, key %s; receipt %s\n", custodian->name,
+                  custodian->revoked_at ? "no custodian any more" : "a custodian now", id,
                   run->closing.id);
     return 0;
 }
 
-int run_approvals_enroll(struct invocation *inv)
+static int change_custodian(struct invocation *inv, const struct enrollment *ask)
 {
     AUTO_SANDBOX_CALL struct sandbox_call call = {0};
-    struct enrollment ask;
     struct custodian custodian;
     struct run run;
     struct err err;
     int status;
 
-    if (read_enrollment(inv, &ask, &err) < 0)
-        return cli_error(inv, &err);
     if (sandbox_call_open(inv, &call, &status) < 0)
         return status;
     run_init(&run);
-    status = govern_enroll(call.govern, &call.request, &ask, &run, &custodian, &err) < 0
+    status = govern_enroll(call.govern, &call.request, ask, &run, &custodian, &err) < 0
                  ? cli_error(inv, &err)
                  : print_custodian(inv, &custodian, &run);
+    run_done(&run);
+    return status;
+}
+
+int run_approvals_enroll(struct invocation *inv)
+{
+    struct enrollment ask;
+    struct err err;
+    int status;
+
+    status =
+        read_enrollment(inv, &ask, &err) < 0 ? cli_error(inv, &err) : change_custodian(inv, &ask);
     passphrase_wipe(ask.passphrase);
     passphrase_wipe(ask.by_passphrase);
+    return status;
+}
+
+int run_approvals_renew(struct invocation *inv)
+{
+    AUTO_SANDBOX_CALL struct sandbox_call call = {0};
+    struct json *doc = json_object(&inv->mem);
+    struct run run;
+    struct err err;
+    int status = 0;
+
+    if (sandbox_call_open(inv, &call, &status) < 0)
+        return status;
+    run_init(&run);
+    if (govern_approvals_renew(call.govern, &call.request, &run, &err) < 0) {
+        status = cli_error(inv, &err);
+    } else if (inv->json) {
+        json_put_text(&inv->mem, doc, "receipt_id", run.closing.id);
+        status = cli_json(inv, doc);
+    } else {
+        (void)fprintf(
+            inv->out,
+            "nothing waits, and nobody is a custodian: \"brig approvals enroll\"; receipt "
+            "%s\n",
+            run.closing.id);
+    }
     run_done(&run);
     return status;
 }
@@ -339,18 +381,33 @@ static int on_custodian(void *context, const struct custodian *custodian, struct
     if (inv->json)
         json_push(listing->list, view_custodian(&inv->mem, custodian));
     else
-        (void)fprintf(inv->out, "%-16s  %s  %s\n", custodian->name, id,
-                      view_moment(&inv->mem, custodian->enrolled_at));
+        (void)fprintf(inv->out, "%-16s  %s  %s%s%s\n", custodian->name, id,
+                      view_moment(&inv->mem, custodian->enrolled_at),
+                      custodian->revoked_at ? "  removed " : "",
+                      custodian->revoked_at ? view_moment(&inv->mem, custodian->revoked_at) : "");
     return 0;
+}
+
+static int remove_custodian(struct invocation *inv, const char *name)
+{
+    struct enrollment ask = {.name = name, .dismiss = true};
+    struct err err;
+    int status;
+
+    status = read_sponsor(inv, &ask, &err) < 0 ? cli_error(inv, &err) : change_custodian(inv, &ask);
+    passphrase_wipe(ask.by_passphrase);
+    return status;
 }
 
 int run_approvals_custodians(struct invocation *inv)
 {
     AUTO(approvals) struct approvals *approvals = NULL;
-    struct listing listing = {inv, json_array(&inv->mem)};
+    struct listing listing = {inv, json_array(&inv->mem), 0};
     struct json *result = json_object(&inv->mem);
     struct err err;
 
+    if (option_text(inv, "--remove"))
+        return remove_custodian(inv, option_text(inv, "--remove"));
     if (open_store(inv, &approvals, &err) < 0 ||
         custodian_each(approvals, on_custodian, &listing, &err) < 0)
         return cli_error(inv, &err);

@@ -40,6 +40,7 @@ struct cli_option {
     const char *argument; /* how help names the value, "P"; NULL for a flag */
     enum value_kind kind;
     bool repeatable;
+    bool may_be_empty;  /* and then says that */
     const char *values; /* blank-separated: all there are (CHOICE), or worth completing (TEXT) */
     const char *help;
     const char *letter; /* "-r", another spelling of the name; or NULL */

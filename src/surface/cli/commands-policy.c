@@ -5,7 +5,7 @@
 
 /* clang-format off */
 static const struct cli_option explain_options[] = {
-    {"--policy",  "FILE",      VALUE_FILE, .help = "policy to explain (default: the built-in one)"},
+    {"--policy",  "FILE",      VALUE_FILE, .help = "policy to explain (default: the standing one; of connections and requests the built-in one)"},
     {"--binary",  "PATH",      VALUE_TEXT,
      .help = "program that asks, by its path inside the sandbox (default: /usr/bin/curl)"},
     {"--script",  "PATH",      VALUE_TEXT, .help = "what it runs, when it is an interpreter"},
@@ -21,6 +21,15 @@ static const struct cli_option explain_options[] = {
      .help = "of a WebSocket that the request opens: text, or binary when it is not UTF-8"},
     {"--peer",    "NAME:PORT", VALUE_TEXT,
      .help = "another sandbox, by name or id, that wants to come in to a port of this one"},
+    {"--principal", "NAME",    VALUE_TEXT, .help = "of a command: who runs it (default: you)"},
+    {"--tenant",  "NAME",      VALUE_TEXT, .help = "of a command: whose it is (default: default)"},
+    {"--env",     "K=V",       VALUE_TEXT, .repeatable = true, .help = "of a command: a variable it sets"},
+    {"--workdir", "DIR",       VALUE_TEXT, .help = "of a command: where it starts, inside"},
+    {"--mount",   "SRC:DST[:ro|rw]", VALUE_TEXT, .repeatable = true,
+     .help = "of a command: what it sees of this machine, for requires_release"},
+    {"--cost",    "AMOUNT",    VALUE_TEXT,
+     .help = "of a command: what it would cost at most (default: nobody knows)"},
+    {"--external",             .help = "of a command: ask the decider outside that the policy names"},
     OPTION_JSON,
     OPTIONS_END,
 };
@@ -28,11 +37,16 @@ static const struct cli_option explain_options[] = {
 
 const struct command policy_explain = {
     .path = "policy explain",
-    .operands = "",
-    .summary = "say what a policy's network rules make of a connection or a request, and why",
-    .help = "Nothing is connected or looked up: the rules are compiled and asked. Every endpoint "
-            "says why it does or does not match, then the verdict with entry and line. The exit "
-            "status is that of a run: 0 allowed, 77 denied.",
+    .operands = "[-- CMD [ARG...]]",
+    .operand_max = 65536,
+    .summary = "say what a policy makes of a command, a connection or a request, and why",
+    .help = "Nothing is run, connected or looked up. Of a command every rule of every layer (the "
+            "ceiling, the policy, its overlays) says why it does or does not match it and what is "
+            "inside it; the policy is that of --policy, else the standing one. Of a connection or "
+            "request every endpoint of the network rules does, of --policy or the built-in one. "
+            "Of a command it says what else would refuse it now: a bundle that does not count, a "
+            "freeze, a missing release, a budget. Then comes the verdict with rule and line. The "
+            "exit status is that of a run: 0 allowed, 77 denied or to be confirmed.",
     .options = explain_options,
     .run = run_policy_explain,
     .local = true,
@@ -117,4 +131,105 @@ const struct command policy_proposals_row = {
     .options = proposals_options,
     .run = run_policy_proposals,
     .apart = "proposals are on the daemon's machine",
+};
+
+static const struct cli_option ceiling_options[] = {OPTION_JSON, OPTIONS_END};
+
+const struct command policy_ceiling = {
+    .path = "policy ceiling",
+    .operands = "[show | set FILE | remove]",
+    .operand_max = 2,
+    .values = "show set remove",
+    .summary = "see or change the layer above every policy of this machine",
+    .help = "A ceiling is a policy file that only takes away: the strictest of it, the policy and "
+            "its overlays holds, for every run and every command in a sandbox, also where a "
+            "policy is brought along, and for all tenants of a daemon. What it says nothing about "
+            "is left to the policy. A ceiling that cannot be read refuses everything but its "
+            "repair.",
+    .options = ceiling_options,
+    .run = run_policy_ceiling,
+    .apart = "the ceiling belongs to the operator of the daemon's machine",
+};
+
+/* clang-format off */
+static const struct cli_option bundle_options[] = {
+    {"--out",     "FILE", VALUE_FILE,     .help = "make: the bundle to write"},
+    {"--key",     "FILE", VALUE_FILE,     .help = "make: the key to sign with, made at first use; verify: the public key to trust (default: those of \"policy trust\")"},
+    {"--name",    "NAME", VALUE_TEXT,     .help = "make: what it is called; versions are counted by name"},
+    {"--version", "N",    VALUE_COUNT,    .help = "make: which version; there is no way back to a lower one"},
+    {"--expires", "DUR",  VALUE_DURATION, .help = "make: it counts for this long (default: 90 days)"},
+    OPTION_JSON,
+    OPTIONS_END,
+};
+
+static const struct cli_option trust_options[] = {
+    {"--name", "TEXT", VALUE_TEXT, .help = "add: whose key it is, for people"},
+    OPTION_JSON,
+    OPTIONS_END,
+};
+/* clang-format on */
+
+const struct command policy_bundle_row = {
+    .path = "policy bundle",
+    .operands = "make POLICY [OVERLAY...] | verify FILE",
+    .operand_min = 1,
+    .operand_max = 10,
+    .values = "make verify",
+    .summary = "sign a policy and its overlays as one file, or look at such a file",
+    .help =
+        "A bundle is used wherever a policy is: with --policy, \"policy apply\" and in the API. "
+        "It counts while its publisher is trusted (\"policy trust\"), its time is not over, and "
+        "no later version of the same name was applied.",
+    .options = bundle_options,
+    .run = run_policy_bundle,
+    .apart = "which publishers are trusted is known on the daemon's machine",
+};
+
+const struct command policy_trust_row = {
+    .path = "policy trust",
+    .operands = "[list | add KEY | remove KEY-ID]",
+    .operand_max = 2,
+    .values = "list add remove",
+    .summary = "see or change whose signed policies count on this machine",
+    .help = "KEY is a file with a public key, in PEM or as 64 hex digits, or those digits. Get it "
+            "by a way you trust: one that lies next to a bundle proves nothing.",
+    .options = trust_options,
+    .run = run_policy_trust,
+    .apart = "whom a machine trusts is its operator's to say",
+};
+
+const struct command policy_diff_row = {
+    .path = "policy diff",
+    .operands = "A B",
+    .operand_min = 2,
+    .operand_max = 2,
+    .summary = "say what changes from one policy to another",
+    .help =
+        "Sections and rules that differ are told exactly. Both are asked about commands made of "
+        "the rules of both, and each kind of change is shown with one of them: verdict, rule "
+        "and line before and after. Those are samples, which is said, unless nothing about "
+        "commands differs. The exit status is 0 when the policies say the same, 1 when not.",
+    .options = ceiling_options,
+    .run = run_policy_diff,
+    .local = true,
+};
+
+static const struct cli_option test_options[] = {
+    {"--cases", "FILE", VALUE_FILE, .help = "the table (default: NAME.test.yaml beside NAME.yaml)"},
+    OPTION_JSON,
+    OPTIONS_END,
+};
+
+const struct command policy_test_row = {
+    .path = "policy test",
+    .operands = "FILE...",
+    .operand_min = 1,
+    .operand_max = 1024,
+    .summary = "check policies against the tables of cases next to them",
+    .help = "Cases are commands, connections and requests with what should come of them. The exit "
+            "status is 1 when one comes out otherwise. A table without cases, and a key nobody "
+            "knows, are errors.",
+    .options = test_options,
+    .run = run_policy_test,
+    .local = true,
 };

@@ -33,6 +33,10 @@
      .help = "who its commands are inside, a number or a name of the image; nobody is root " \
              "(default: what the policy or the image says, else 1000)"}
 
+#define OPTION_OVERLAY \
+    {"--overlay", "FILE", VALUE_FILE, .repeatable = true, \
+     .help = "a policy that only takes away from it; the strictest of all holds"}
+
 #define OPTION_SOCKETS \
     {"--sockets", "WHICH", VALUE_CHOICE, .values = "none", \
      .help = "none: its commands can make no socket of any kind, not even to each other"}
@@ -46,6 +50,7 @@ static const struct cli_option exec_options[] = {
      .help = "root file system (default: host, the system directories of this machine)"},
     {"--policy", "FILE", VALUE_FILE,
      .help = "policy to decide by (default: run anything, no network)"},
+    OPTION_OVERLAY,
     OPTIONS_LIMITS,
     {"--env", "K[=V]", VALUE_TEXT, .repeatable = true,
      .help = "set a variable, or forward one of yours by name; nothing else is passed on"},
@@ -63,6 +68,8 @@ static const struct cli_option exec_options[] = {
     {"--no-pool", .help = "build the sandbox, even if a prepared one is there"},
     {"--keep", .help = "in a kept sandbox: leave running what it started in the background"},
     {"--detach", .help = "in a kept sandbox: return at once with an id; see \"sandbox logs\""},
+    {"--elevated", .help = "on this machine itself, without walls: only what \"elevated\" of the standing "
+                           "policy spells out, once a person has confirmed it"},
     {"--wait", "DUR", VALUE_DURATION, .help = "wait so long for a person, if one must confirm it"},
     {"--quiet", .help = "leave out the closing line on standard error, unless it is a denial"},
     OPTION_JSON,
@@ -92,6 +99,7 @@ static const struct cli_option create_options[] = {
      .help = "root file system (default: host, the system directories of this machine)"},
     {"--policy", "FILE", VALUE_FILE,
      .help = "policy its commands are decided by (default: run anything, no network)"},
+    OPTION_OVERLAY,
     OPTIONS_LIMITS,
     {"--env", "K[=V]", VALUE_TEXT, .repeatable = true,
      .help = "set a variable for its commands, or forward one of yours by name"},
@@ -117,6 +125,7 @@ static const struct cli_option pool_fill_options[] = {
      .help = "root file system (default: host, the system directories of this machine)"},
     {"--policy", "FILE", VALUE_FILE,
      .help = "policy they are planned under (default: run anything, no network)"},
+    OPTION_OVERLAY,
     OPTIONS_LIMITS,
     {"--mount", "SRC:DST[:ro|rw]", VALUE_TEXT, .repeatable = true,
      .help = "show a file or directory of this machine inside, read-only unless rw"},
@@ -186,6 +195,7 @@ static const struct cli_option preflight_options[] = {
      .help = "root file system (default: host, the system directories of this machine)"},
     {"--policy", "FILE", VALUE_FILE,
      .help = "policy the sandbox would be planned under"},
+    OPTION_OVERLAY,
     OPTIONS_LIMITS,
     OPTIONS_WORKSPACE,
     OPTION_USER,

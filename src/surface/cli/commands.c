@@ -95,6 +95,15 @@ static const struct cli_option approvals_list_options[] = {
      .help = "only those (default: pending)"},
     {"--after", "SEQ", VALUE_COUNT, .help = "only those that were asked for after this one"},
     {"--limit", "N", VALUE_COUNT, .help = "at most so many, the oldest (default: 100)"},
+    {"--requester", "NAME", VALUE_TEXT, .help = "only what this one has asked for"},
+    OPTION_JSON,
+    OPTIONS_END,
+};
+
+static const struct cli_option approvals_custodians_options[] = {
+    {"--remove", "NAME", VALUE_TEXT, .help = "instead: his word counts no longer"},
+    {"--by", "NAME", VALUE_TEXT, .help = "the custodian who says so"},
+    {"--by-passphrase-file", "FILE", VALUE_FILE, .help = "and that one's passphrase"},
     OPTION_JSON,
     OPTIONS_END,
 };
@@ -113,6 +122,22 @@ static const struct cli_option approvals_enroll_options[] = {
     {"--passphrase-file", "FILE", VALUE_FILE, .help = "read it from there instead of the terminal"},
     {"--by", "NAME", VALUE_TEXT, .help = "who is a custodian already and wants another one"},
     {"--by-passphrase-file", "FILE", VALUE_FILE, .help = "and that one's passphrase"},
+    OPTION_JSON,
+    OPTIONS_END,
+};
+
+static const struct cli_option approvals_renew_options[] = {
+    OPTION_JSON,
+    OPTIONS_END,
+};
+
+static const struct cli_option approvals_notify_options[] = {
+    {"--webhook", "URL", VALUE_TEXT, .help = "set: https://, or http:// on this machine"},
+    {"--secret-file", "FILE", VALUE_FILE,
+     .help = "set: the webhook's secret, whsec_ and base64 or 24 to 64 bytes; - is standard input"},
+    {"--command", "PROGRAM", VALUE_FILE,
+     .help = "set: its whole path; only root or you may be able to change it"},
+    {"--arg", "ARG", VALUE_TEXT, .repeatable = true, .help = "set: an argument of the command"},
     OPTION_JSON,
     OPTIONS_END,
 };
@@ -181,6 +206,9 @@ const struct command_group command_groups[] = {
     {"token",     "who may speak to the daemon"     },
     {"approvals", "what waits for a person's word"  },
     {"vault",     "secrets, and where each may go"  },
+    {"budget",    "what runs may use together"      },
+    {"advisory",  "agents that only advise"         },
+    {"gate",      "when an agent may do more"       },
 };
 const size_t command_group_n = COUNT(command_groups);
 
@@ -441,7 +469,8 @@ static const struct command approvals_show = {
     .operand_max = 1,
     .values = "",
     .summary = "show exactly what would happen",
-    .help = "ID may be the beginning of one.",
+    .help = "All that would happen, escaped; what is too long says how much is not shown (--json "
+            "has all). ID may be the beginning of one.",
     .options = json_option,
     .run = run_approvals_show,
     .remote = remote_approvals_show,
@@ -455,7 +484,8 @@ static const struct command approvals_confirm = {
     .values = "",
     .summary = "let exactly that happen, once",
     .help =
-        "It holds for ten minutes and for exactly what was asked. Nobody confirms what he asked "
+        "It holds for exactly what was asked, for ten minutes unless the policy says otherwise; "
+        "the policy may want several people and a reason. Nobody confirms what he asked "
         "for himself; on a machine of one person a custodian with a passphrase does "
         "(\"approvals enroll\").",
     .options = approvals_word_options,
@@ -489,13 +519,41 @@ static const struct command approvals_enroll = {
     .run = run_approvals_enroll,
 };
 
+static const struct command approvals_renew_row = {
+    .path = "approvals renew",
+    .operands = "",
+    .summary = "begin anew where approvals.db is gone",
+    .help =
+        "What waited, what was confirmed and the custodians are gone with it: enroll them again. "
+        "Until then nobody can be asked. Changes nothing where the file is there.",
+    .options = approvals_renew_options,
+    .run = run_approvals_renew,
+};
+
 static const struct command approvals_custodians = {
     .path = "approvals custodians",
     .operands = "",
-    .summary = "list the custodians there are",
-    .help = "One line each: name, key id, and since when.",
-    .options = json_option,
+    .summary = "list the custodians there are, or remove one",
+    .help = "One line each: name, key id, since when and until when. One who was removed confirms "
+            "nothing more; what he signed stays signed.",
+    .options = approvals_custodians_options,
     .run = run_approvals_custodians,
+};
+
+static const struct command approvals_notify = {
+    .path = "approvals notify",
+    .operands = "[show | set | remove | test]",
+    .operand_max = 1,
+    .values = "show set remove test",
+    .summary = "say who is told when something waits for a person",
+    .help = "A webhook gets each message signed (Standard Webhooks), a command on its standard "
+            "input, both as JSON: approval.pending, approval.confirmed, approval.rejected, "
+            "advisory.action_pending. \"set\" replaces what was said before, for all tenants of a "
+            "daemon; \"show\" also says how it went; \"test\" sends a message and waits. Whether a "
+            "message arrives changes no verdict.",
+    .options = approvals_notify_options,
+    .run = run_approvals_notify,
+    .apart = "who is told is for the operator of the daemon's machine to say",
 };
 
 static const struct command usage = {
@@ -513,8 +571,9 @@ static const struct command freeze = {
     .operands = "",
     .summary = "refuse all new effects, of everybody or of some",
     .help = "From the next request on everything new is denied with SYSTEM_FROZEN, whatever the "
-            "policy says; a daemon of this state directory obeys at once. What runs already goes "
-            "on: \"sandbox pause\" and \"sandbox destroy\" work as before.",
+            "policy says; a daemon of this state directory obeys at once. With a principal every "
+            "token is stopped that it has made, or that was made with one of those. What runs "
+            "already goes on: \"sandbox pause\" and \"sandbox destroy\" work as before.",
     .options = freeze_options,
     .run = run_freeze,
     .remote = remote_freeze,
@@ -627,6 +686,11 @@ const struct command *const commands[] = {
     &policy_proposals_row,
     &policy_apply,
     &policy_reset,
+    &policy_ceiling,
+    &policy_bundle_row,
+    &policy_trust_row,
+    &policy_diff_row,
+    &policy_test_row,
     &image_pull,
     &image_import,
     &image_list,
@@ -644,6 +708,22 @@ const struct command *const commands[] = {
     &approvals_reject,
     &approvals_enroll,
     &approvals_custodians,
+    &approvals_renew_row,
+    &approvals_notify,
+    &advisory_check_row,
+    &advisory_run_row,
+    &advisory_report_row,
+    &advisory_replay_row,
+    &advisory_export_row,
+    &advisory_actions_row,
+    &advisory_confirm_row,
+    &advisory_reject_row,
+    &advisory_end_row,
+    &gate_report_row,
+    &gate_sign_row,
+    &gate_release_row,
+    &gate_revoke_row,
+    &gate_status_row,
     &vault_set_row,
     &vault_rotate_row,
     &vault_bind_row,
@@ -653,6 +733,12 @@ const struct command *const commands[] = {
     &vault_remove_row,
     &vault_rekey_row,
     &usage,
+    &budget_show_row,
+    &budget_set_row,
+    &budget_remove_row,
+    &budget_reset_row,
+    &budget_renew_row,
+    &budget_price_row,
     &freeze,
     &unfreeze,
     &doctor,

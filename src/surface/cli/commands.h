@@ -21,11 +21,21 @@ extern const struct command sandbox_exec, sandbox_create, sandbox_list, sandbox_
     sandbox_sync, sandbox_preflight, sandbox_conform;
 
 /* The rows of commands-policy.c. */
-extern const struct command policy_explain, policy_preset, policy_suggest_row, policy_proposals_row;
+extern const struct command policy_explain, policy_preset, policy_suggest_row, policy_proposals_row,
+    policy_ceiling, policy_bundle_row, policy_trust_row, policy_diff_row, policy_test_row;
+
+/* The rows of commands-advisory.c. */
+extern const struct command advisory_check_row;
 
 /* The rows of commands-vault.c. */
+extern const struct command advisory_run_row, advisory_report_row, advisory_confirm_row,
+    advisory_replay_row, advisory_export_row, advisory_reject_row, advisory_end_row,
+    advisory_actions_row, gate_report_row, gate_sign_row, gate_release_row, gate_revoke_row,
+    gate_status_row;
 extern const struct command vault_set_row, vault_rotate_row, vault_bind_row, vault_unbind_row,
     vault_list_row, vault_show_row, vault_remove_row, vault_rekey_row;
+extern const struct command budget_show_row, budget_set_row, budget_remove_row, budget_reset_row,
+    budget_renew_row, budget_price_row;
 
 /* The rows of commands-snapshot.c. */
 extern const struct command sandbox_snapshot, sandbox_restore, sandbox_fork, snapshot_list_row,
@@ -123,8 +133,16 @@ int run_approvals_show(struct invocation *inv);
 int run_approvals_confirm(struct invocation *inv);
 int run_approvals_reject(struct invocation *inv);
 int run_approvals_enroll(struct invocation *inv);
+int run_approvals_renew(struct invocation *inv);
 int run_approvals_custodians(struct invocation *inv);
-int run_usage(struct invocation *inv);  /* usage.c */
+int run_approvals_notify(struct invocation *inv); /* notify.c */
+int run_usage(struct invocation *inv);            /* usage.c */
+int run_budget_show(struct invocation *inv);      /* budget.c */
+int run_budget_set(struct invocation *inv);
+int run_budget_remove(struct invocation *inv);
+int run_budget_reset(struct invocation *inv);
+int run_budget_renew(struct invocation *inv);
+int run_budget_price(struct invocation *inv);
 int run_freeze(struct invocation *inv); /* freeze.c */
 int run_unfreeze(struct invocation *inv);
 int run_vault_set(struct invocation *inv); /* vault.c */
@@ -135,6 +153,19 @@ int run_vault_list(struct invocation *inv);
 int run_vault_show(struct invocation *inv);
 int run_vault_remove(struct invocation *inv);
 int run_vault_rekey(struct invocation *inv);
+int run_advisory_run(struct invocation *inv);    /* advise-run.c */
+int run_advisory_report(struct invocation *inv); /* advise.c */
+int run_advisory_replay(struct invocation *inv); /* advise-replay.c */
+int run_advisory_export(struct invocation *inv);
+int run_advisory_actions(struct invocation *inv); /* advise-actions.c */
+int run_advisory_confirm(struct invocation *inv);
+int run_advisory_reject(struct invocation *inv);
+int run_advisory_end(struct invocation *inv);
+int run_gate_report(struct invocation *inv); /* gate.c */
+int run_gate_sign(struct invocation *inv);
+int run_gate_release(struct invocation *inv);
+int run_gate_revoke(struct invocation *inv);
+int run_gate_status(struct invocation *inv);
 int run_token_create(struct invocation *inv);
 int run_token_list(struct invocation *inv);
 int run_token_revoke(struct invocation *inv);
@@ -163,6 +194,11 @@ int run_policy_check(struct invocation *inv);     /* policy.c */
 int run_policy_proposals(struct invocation *inv); /* policy-proposals.c */
 int run_policy_apply(struct invocation *inv);
 int run_policy_reset(struct invocation *inv);
+int run_policy_ceiling(struct invocation *inv); /* policy-layers.c */
+int run_policy_bundle(struct invocation *inv);  /* policy-bundle.c */
+int run_policy_trust(struct invocation *inv);
+int run_policy_diff(struct invocation *inv);    /* policy-diff.c */
+int run_policy_test(struct invocation *inv);    /* policy-test.c */
 int run_policy_explain(struct invocation *inv); /* policy-explain.c */
 int run_policy_preset(struct invocation *inv);  /* policy-preset.c */
 int run_policy_suggest(struct invocation *inv); /* policy-suggest.c */
@@ -173,7 +209,8 @@ int run_image_show(struct invocation *inv);
 int run_image_remove(struct invocation *inv);
 int run_image_export(struct invocation *inv);
 int run_image_verify(struct invocation *inv);
-int run_doctor(struct invocation *inv);     /* doctor.c */
-int run_version(struct invocation *inv);    /* version.c */
-int run_completion(struct invocation *inv); /* completion.c */
-int run_help(struct invocation *inv);       /* help.c */
+int run_advisory_check(struct invocation *inv); /* advisory.c */
+int run_doctor(struct invocation *inv);         /* doctor.c */
+int run_version(struct invocation *inv);        /* version.c */
+int run_completion(struct invocation *inv);     /* completion.c */
+int run_help(struct invocation *inv);           /* help.c */

@@ -31,21 +31,14 @@ void terminal_restore(const struct raw_terminal *terminal)
  * one that ends with its command. */
 int sandbox_check_exec(const struct invocation *inv, struct err *err)
 {
-    static const char *const of_sandbox[] = {"--provider",
-                                             "--profile",
-                                             "--image",
-                                             "--policy",
-                                             "--cpu",
-                                             "--memory",
-                                             "--pids",
-                                             "--disk",
-                                             "--inodes",
-                                             "--mount",
-                                             "--network",
-                                             "--workspace",
-                                             "--allow-protected",
-                                             "--sockets",
-                                             "--user"};
+    static const char *const of_sandbox[] = {"--provider",  "--profile",
+                                             "--image",     "--policy",
+                                             "--overlay",   "--cpu",
+                                             "--memory",    "--pids",
+                                             "--disk",      "--inodes",
+                                             "--mount",     "--network",
+                                             "--workspace", "--allow-protected",
+                                             "--sockets",   "--user"};
 
     for (size_t i = 0; inv->subject && i < inv->value_n; i++)
         for (size_t j = 0; j < COUNT(of_sandbox); j++)
@@ -57,6 +50,25 @@ int sandbox_check_exec(const struct invocation *inv, struct err *err)
     if (!inv->subject && (option_flag(inv, "--keep") || option_flag(inv, "--detach")))
         return err_set(err, ERR_INVALID, "%s is for a kept sandbox; this one ends with its command",
                        option_flag(inv, "--keep") ? "--keep" : "--detach");
+    return 0;
+}
+
+/* By the standing policy and nothing else. */
+static int check_elevated(const struct invocation *inv, struct err *err)
+{
+    static const char *const others[] = {"--policy", "--overlay", "--profile", "--provider",
+                                         "--image"};
+
+    if (!option_flag(inv, "--elevated"))
+        return 0;
+    if (inv->subject)
+        return err_set(err, ERR_INVALID, "--elevated runs on this machine, not in a sandbox");
+    for (size_t i = 0; i < COUNT(others); i++)
+        for (size_t j = 0; j < inv->value_n; j++)
+            if (strcmp(inv->values[j].option->name, others[i]) == 0)
+                return err_set(err, ERR_INVALID,
+                               "--elevated goes by the standing policy alone; leave out %s",
+                               others[i]);
     return 0;
 }
 
@@ -94,7 +106,7 @@ int run_sandbox_exec(struct invocation *inv)
     int status;
     int failed;
 
-    if (sandbox_check_exec(inv, &err) < 0)
+    if (sandbox_check_exec(inv, &err) < 0 || check_elevated(inv, &err) < 0)
         return cli_error(inv, &err);
     if (sandbox_call_open(inv, &call, &status) < 0)
         return status;
@@ -113,7 +125,9 @@ int run_sandbox_exec(struct invocation *inv)
     if (call.request.tty && streams.in_fd >= 0)
         terminal_raw(&terminal);
     failed = inv->subject ? run_in_kept(&call, &streams, &run, &err)
-                          : govern_run(call.govern, &call.request, &streams, &run, &err);
+             : option_flag(inv, "--elevated")
+                 ? govern_elevate(call.govern, &call.request, &streams, &run, &err)
+                 : govern_run(call.govern, &call.request, &streams, &run, &err);
     terminal_restore(&terminal);
     if (failed) {
         status = cli_error(inv, &err);

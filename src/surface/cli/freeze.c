@@ -57,7 +57,9 @@ static void print_entry(struct invocation *inv, const struct json *doc)
 
     (void)fprintf(inv->out, "%s  ", doc_text(mem, doc, "since"));
     print_escaped(inv->out, str_of(whom(mem, doc)));
-    (void)fprintf(inv->out, ", by %s%s", doc_text(mem, doc, "by"), *reason ? ": " : "");
+    (void)fputs(", by ", inv->out);
+    print_escaped(inv->out, str_of(doc_text(mem, doc, "by")));
+    (void)fputs(*reason ? ": " : "", inv->out);
     print_escaped(inv->out, str_of(reason));
     (void)fputc('\n', inv->out);
 }
@@ -70,6 +72,8 @@ static int print_list(struct invocation *inv, const struct json *doc)
         return cli_json(inv, doc);
     for (const struct json *entry = list ? list->first : NULL; entry; entry = entry->next)
         print_entry(inv, entry);
+    if (!list || !list->n)
+        (void)fprintf(inv->err, "%s: nothing is frozen\n", inv->program);
     return 0;
 }
 
@@ -101,15 +105,70 @@ static int print_status(struct invocation *inv)
     return print_list(inv, result);
 }
 
+/* ---- whether anybody is called so ---- */
+
+struct sought {
+    const struct frozen *entry;
+    bool is_found;
+};
+
+static int on_token(void *context, const struct token *token, struct err *err)
+{
+    struct sought *sought = context;
+    const struct frozen *entry = sought->entry;
+
+    (void)err;
+    if ((!entry->tenant[0] || strcmp(entry->tenant, token->tenant) == 0) &&
+        (!entry->principal[0] || strcmp(entry->principal, token->principal) == 0))
+        sought->is_found = true;
+    return 0;
+}
+
+/* Users of the machine and custodians come without a token, into the default tenant. */
+static bool needs_token(const struct frozen *entry)
+{
+    const char *who = entry->principal;
+    size_t digits = strncmp(who, "uid:", 4) == 0 ? strspn(who + 4, "0123456789") : 0;
+
+    if (entry->tenant[0] && strcmp(entry->tenant, TENANT_DEFAULT) != 0)
+        return true;
+    return who[0] && strncmp(who, "custodian:", 10) != 0 && (digits == 0 || who[4 + digits]);
+}
+
+/* When that cannot be told, somebody is: nothing false is said of a freeze that holds. */
+static bool is_known(const char *state_dir, const struct frozen *entry)
+{
+    AUTO(access) struct access *access = NULL;
+    struct sought sought = {entry, false};
+    struct err err;
+
+    return !needs_token(entry) || access_open(state_dir, &access, &err) < 0 ||
+           access_each(access, NULL, on_token, &sought, &err) < 0 || sought.is_found;
+}
+
+/* A wrong name freezes nobody, and that should not be found out later. */
+static void tell_known(struct invocation *inv, const char *state_dir, const struct frozen *entry,
+                       struct json *doc)
+{
+    bool known = is_known(state_dir, entry);
+
+    json_put_bool(&inv->mem, doc, "known", known);
+    if (known)
+        return;
+    (void)fprintf(inv->err, "%s: no token was ever made for ", inv->program);
+    print_escaped(inv->err, str_of(whom(&inv->mem, doc)));
+    (void)fputs(": is that the name? (\"brig token list\") It is frozen all the same\n", inv->err);
+}
+
 /* ---- pressing and releasing ---- */
 
 static int print_done(struct invocation *inv, const struct json *doc, bool is_freeze)
 {
     if (inv->json)
         return cli_json(inv, doc);
-    (void)fprintf(inv->out, "%s %s; receipt %s\n",
-                  is_freeze ? "frozen:" : "no longer frozen:", whom(&inv->mem, doc),
-                  doc_text(&inv->mem, doc, "receipt_id"));
+    (void)fputs(is_freeze ? "frozen: " : "no longer frozen: ", inv->out);
+    print_escaped(inv->out, str_of(whom(&inv->mem, doc)));
+    (void)fprintf(inv->out, "; receipt %s\n", doc_text(&inv->mem, doc, "receipt_id"));
     return 0;
 }
 
@@ -135,6 +194,8 @@ static int change(struct invocation *inv, const struct frozen *entry, enum actio
     } else {
         doc = view_frozen(&inv->mem, entry);
         json_put_text(&inv->mem, doc, "receipt_id", run.closing.id);
+        if (kind == ACTION_FREEZE)
+            tell_known(inv, state_dir, entry, doc);
         status = print_done(inv, doc, kind == ACTION_FREEZE);
     }
     run_done(&run);

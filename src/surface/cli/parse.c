@@ -111,7 +111,7 @@ static int value_add(struct invocation *inv, const struct cli_option *option, co
     if (!option->repeatable && value_given(inv, option->name))
         return err_set(err, ERR_INVALID, "%s is given twice", option->name);
     if (option->kind != VALUE_NONE) {
-        if (!*text)
+        if (!*text && !option->may_be_empty)
             return err_set(err, ERR_INVALID, "%s needs a value", option->name);
         if (option->kind == VALUE_CHOICE && choice_check(option, text, err) < 0)
             return -1;

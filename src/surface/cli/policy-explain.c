@@ -2,6 +2,8 @@
 
 /* brig policy explain: a connection or a request, judged by a policy's network rules alone. */
 
+#include "surface/cli/policy-request.h"
+
 #include "surface/cli/commands.h"
 
 #include "flow/decide/decide.h"
@@ -74,9 +76,9 @@ static bool read_scheme(struct str text, struct net_request *request)
 }
 
 /* "POST https://host:port/path?query" */
-static int read_line(const char *text, struct asked *asked, struct err *err)
+int policy_request_line(const char *text, struct net_knock *knock, struct net_request *request,
+                        struct err *err)
 {
-    struct net_request *request = &asked->request;
     struct str rest = str_of(text), scheme, authority;
     const char *at;
 
@@ -90,14 +92,13 @@ static int read_line(const char *text, struct asked *asked, struct err *err)
     rest = (struct str){at + 3, rest.n - scheme.n - 3};
     at = memchr(rest.p, '/', rest.n);
     authority = at ? (struct str){rest.p, (size_t)(at - rest.p)} : rest;
-    if (!net_authority_cut(authority, str_is(request->scheme, "https") ? 443 : 80,
-                           &asked->knock.host, &asked->knock.port))
+    if (!net_authority_cut(authority, str_is(request->scheme, "https") ? 443 : 80, &knock->host,
+                           &knock->port))
         return bad(err, "--request", "has no host, or a port that is none");
     rest = at ? (struct str){at, rest.n - authority.n} : (struct str){"/", 1};
     request->has_query = memchr(rest.p, '?', rest.n) != NULL;
     request->path = str_cut(&rest, '?');
     request->query = request->has_query ? rest : (struct str){"", 0};
-    asked->has_request = true;
     return 0;
 }
 
@@ -153,7 +154,8 @@ static int read_asked(struct invocation *inv, struct asked *asked, struct err *e
     const char *peer = option_text(inv, "--peer");
 
     if (!!connect + !!line + !!peer != 1)
-        return err_set(err, ERR_INVALID, "give one of --connect, --request and --peer");
+        return err_set(err, ERR_INVALID,
+                       "give one of --connect, --request and --peer, or a command behind \"--\"");
     if (!line && (body || message || option_words(inv, "--header").n))
         return err_set(err, ERR_INVALID, "--header, --body and --message belong to --request");
     if (peer)
@@ -162,7 +164,9 @@ static int read_asked(struct invocation *inv, struct asked *asked, struct err *e
         return -1;
     if (connect && !net_authority_cut(str_of(connect), 0, &asked->knock.host, &asked->knock.port))
         return bad(err, "--connect", "is like example.com:443");
-    if (line && (read_line(line, asked, err) < 0 || read_headers(inv, asked, err) < 0))
+    asked->has_request = line != NULL;
+    if (line && (policy_request_line(line, &asked->knock, &asked->request, err) < 0 ||
+                 read_headers(inv, asked, err) < 0))
         return -1;
     asked->has_body = body != NULL;
     if (body && file_read(AT_FDCWD, body, &asked->body, err) < 0)
@@ -296,6 +300,8 @@ int run_policy_explain(struct invocation *inv)
     struct err err;
     int printed;
 
+    if (inv->operands.n)
+        return policy_explain_command(inv);
     asked->body = BUF(NET_BODY_MAX);
     asked->message = BUF(NET_BODY_MAX);
     if (read_asked(inv, asked, &err) < 0 ||

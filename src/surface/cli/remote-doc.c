@@ -250,6 +250,7 @@ void remote_put_sandbox(struct invocation *inv, const struct sandbox_call *call,
     put_text(mem, object, "sockets", request->sockets_none ? "none" : NULL);
     put_flag(mem, object, "no_pool", request->no_pool);
     put_text(mem, object, "policy", call->policy_text);
+    remote_put_words(mem, object, "overlays", call->overlays);
     put_text(mem, object, "profile", call->profile_text);
     put_limits(mem, object, request);
 }

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #define SHOWN_MAX 4096
+#define ESCAPED_GROWTH_MAX 4 /* bytes that one can become */
 #define TENANT "default"
 
 static const struct {
@@ -54,7 +55,7 @@ static const char *from_here(struct invocation *inv, const char *text)
     return arena_printf(&inv->mem, "%s/%s", strcmp(here, "/") == 0 ? "" : here, text);
 }
 
-static struct words mounts_from(struct invocation *inv)
+struct words sandbox_mounts(struct invocation *inv)
 {
     struct words asked = option_words(inv, "--mount");
     const char **mounts = arena_array(&inv->mem, const char *, asked.n + 1);
@@ -92,7 +93,7 @@ static void fill_request(struct invocation *inv, struct sandbox_call *call)
     if (has_option(inv, "--env"))
         request->env = option_words(inv, "--env");
     if (has_option(inv, "--mount"))
-        request->mounts = mounts_from(inv);
+        request->mounts = sandbox_mounts(inv);
     request->network = network_from(text_or(inv, "--network", NULL));
     request->sockets_none = strcmp(text_or(inv, "--sockets", ""), "none") == 0;
     request->tty = has_option(inv, "--tty") && option_flag(inv, "--tty");
@@ -180,6 +181,56 @@ static int open_policy(struct invocation *inv, struct sandbox_call *call, struct
     return -1;
 }
 
+/* Their texts; whether they are overlays is looked at where they are put on the policy. */
+static int read_overlays(struct invocation *inv, struct sandbox_call *call, struct err *err)
+{
+    struct words paths =
+        has_option(inv, "--overlay") ? option_words(inv, "--overlay") : (struct words){0};
+    const char **texts = arena_array(&inv->mem, const char *, paths.n + 1);
+
+    for (size_t i = 0; i < paths.n; i++) {
+        AUTO_BUF struct buf text = BUF(POLICY_TEXT_MAX);
+        AUTO(policy) struct policy *overlay = NULL;
+        struct mark where;
+
+        if (file_read(AT_FDCWD, paths.v[i], &text, err) < 0)
+            return err_in(err, "overlay");
+        if (overlay_parse(buf_str(&text), &overlay, &where, err) < 0)
+            return err_in(err, "%s", paths.v[i]);
+        texts[i] = arena_text(&inv->mem, buf_str(&text));
+    }
+    call->overlays = (struct words){texts, paths.n};
+    return 0;
+}
+
+static int put_overlays(struct arena *mem, const char *policy_text, struct words overlays,
+                        struct policy **policy, const char **out, struct err *err)
+{
+    AUTO_BUF struct buf stack = BUF(POLICY_TEXT_MAX);
+    struct str texts[POLICY_OVERLAYS_MAX];
+    struct mark where;
+
+    if (overlays.n > COUNT(texts))
+        return err_set(err, ERR_LIMIT, "there are more than %d overlays", POLICY_OVERLAYS_MAX);
+    for (size_t i = 0; i < overlays.n; i++)
+        texts[i] = str_of(overlays.v[i]);
+    if (policy_stack_text(policy_text ? str_of(policy_text) : (struct str){"", 0}, texts,
+                          overlays.n, &stack, err) < 0)
+        return -1;
+    policy_free(TAKE(*policy));
+    *out = arena_text(mem, buf_str(&stack));
+    return policy_parse(buf_str(&stack), policy, &where, err);
+}
+
+static int open_layers(struct invocation *inv, struct sandbox_call *call, struct err *err)
+{
+    if (open_policy(inv, call, err) < 0 || read_overlays(inv, call, err) < 0)
+        return -1;
+    return call->overlays.n ? put_overlays(&inv->mem, call->policy_text, call->overlays,
+                                           &call->policy, &call->policy_text, err)
+                            : 0;
+}
+
 int sandbox_call_open(struct invocation *inv, struct sandbox_call *call, int *status)
 {
     return sandbox_call_open_with(inv, text_or(inv, "--profile", NULL), call, status);
@@ -194,7 +245,7 @@ int sandbox_call_open_with(struct invocation *inv, const char *profile_path,
     if (cli_state(inv, &config.state_dir, &err) < 0 ||
         (call->made     ? open_made(inv, call, &err) < 0
          : inv->subject ? open_kept(inv, config.state_dir, call, &err) < 0
-                        : open_policy(inv, call, &err) < 0 ||
+                        : open_layers(inv, call, &err) < 0 ||
                               read_profile(inv, profile_path, call, &err) < 0)) {
         *status = cli_error(inv, &err);
         return -1;
@@ -213,7 +264,7 @@ int sandbox_call_read(struct invocation *inv, struct sandbox_call *call, int *st
 {
     struct err err;
 
-    if (!inv->subject && (open_policy(inv, call, &err) < 0 ||
+    if (!inv->subject && (open_policy(inv, call, &err) < 0 || read_overlays(inv, call, &err) < 0 ||
                           read_profile(inv, text_or(inv, "--profile", NULL), call, &err) < 0)) {
         *status = cli_error(inv, &err);
         return -1;
@@ -259,13 +310,56 @@ int sandbox_status(const struct invocation *inv, const struct run *run)
     return outcome->signal ? 128 + outcome->signal : outcome->exit_code;
 }
 
+/* At most n bytes, cut between characters; never nothing of a text that is there. */
+static struct str beginning(struct str text, size_t n)
+{
+    size_t cut = n;
+
+    if (text.n <= n)
+        return text;
+    while (cut > n - 3 && (text.p[cut] & 0xc0) == 0x80)
+        cut--;
+    return (struct str){text.p, cut};
+}
+
+static void print_piece(FILE *to, struct str piece)
+{
+    AUTO_BUF struct buf shown = BUF(ESCAPED_GROWTH_MAX * SHOWN_MAX + 1);
+    struct err err;
+
+    if (text_escape(piece, &shown, &err) < 0)
+        (void)fprintf(to, "… (%zu bytes: %s)", piece.n, err.text);
+    else if (shown.n)
+        (void)fwrite(shown.p, 1, shown.n, to);
+}
+
 void print_escaped(FILE *to, struct str text)
 {
-    AUTO_BUF struct buf shown = BUF(SHOWN_MAX);
-    struct err ignored; /* a sentence too long to show is left out */
+    struct str some = beginning(text, SHOWN_MAX);
 
-    if (text_escape(text, &shown, &ignored) == 0)
-        (void)fputs(buf_text(&shown), to);
+    print_piece(to, some);
+    if (some.n < text.n)
+        (void)fprintf(to, "… (%zu more bytes)", text.n - some.n);
+}
+
+static bool is_layout(char c)
+{
+    return c == '\n' || c == '\t';
+}
+
+void print_prose(FILE *to, struct str text)
+{
+    while (text.n) {
+        struct str some = beginning(text, SHOWN_MAX);
+        size_t n = 0;
+
+        while (n < some.n && !is_layout(some.p[n]))
+            n++;
+        print_piece(to, (struct str){some.p, n});
+        if (n < some.n)
+            (void)fputc(some.p[n++], to);
+        text = (struct str){text.p + n, text.n - n};
+    }
 }
 
 /* A folder full of them is told in one line all the same; the receipt has more. */

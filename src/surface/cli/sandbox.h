@@ -14,6 +14,7 @@ struct policy;
 struct sandbox_call {
     struct policy *policy;
     const char *policy_text;  /* of --policy, else the standing one; NULL: built in */
+    struct words overlays;    /* texts of --overlay */
     bool by_no_rules;         /* the standing policy may be what has to be mended */
     const char *profile_text; /* of --profile, or NULL */
     const char *sandbox;      /* id of the kept one that inv->subject names, or NULL */
@@ -31,6 +32,9 @@ int sandbox_call_open_with(struct invocation *inv, const char *profile_path,
 int sandbox_call_read(struct invocation *inv, struct sandbox_call *call, int *status) MUST_CHECK;
 void sandbox_call_done(struct sandbox_call *call);
 #define AUTO_SANDBOX_CALL __attribute__((cleanup(sandbox_call_done)))
+
+/* Those of --mount, from the folder we are in. */
+struct words sandbox_mounts(struct invocation *inv);
 
 /* The id of the kept sandbox that has this id or name; it lives in inv->mem. */
 int sandbox_find(struct invocation *inv, struct govern *govern, const char *wanted,
@@ -74,8 +78,11 @@ void terminal_restore(const struct raw_terminal *terminal);
 /* When a pool has become short: a process of its own fills it up. */
 void pool_refill_behind(const struct sandbox_call *call);
 
-/* Text that a sandbox chose, made safe to show. */
+/* Text that a sandbox chose, made safe to show on one line: its first 4096 bytes, and how many
+ * there are besides. */
 void print_escaped(FILE *to, struct str text);
+/* The same, all of it, however long; the ends of its lines and its tabs stay what they are. */
+void print_prose(FILE *to, struct str text);
 
 /* Says why nothing stands, as text or JSON; returns the exit status. */
 int sandbox_refused(struct invocation *inv, const struct run *run);

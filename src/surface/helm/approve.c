@@ -36,39 +36,20 @@ static const struct field approve_fields[] = {
 
 /* ---- which one ---- */
 
-struct search {
-    struct arena *mem;
-    struct hash wanted;
-    const char *id;
-};
-
-static int on_pending(void *context, const struct approval *approval, struct err *err)
-{
-    struct search *search = context;
-    struct hash hash;
-
-    (void)err;
-    if (hash_from_text(str_of(approval->digest), &hash) &&
-        memcmp(hash.b, search->wanted.b, sizeof hash.b) == 0)
-        search->id = arena_text(search->mem, str_of(approval->id));
-    return 0;
-}
-
 static int find_pending(struct call *call, struct approvals *approvals, const char *intent_hash,
                         const char **out, struct err *err)
 {
-    const struct approvals_query pending = {.state = APPROVAL_PENDING,
-                                            .limit = APPROVALS_PENDING_MAX};
-    struct search search = {.mem = &call->mem};
+    char digest[HASH_TEXT_BYTES];
+    struct approval approval;
+    struct hash hash;
 
-    if (!hash_from_text(str_of(intent_hash), &search.wanted) &&
-        !hex_decode(str_of(intent_hash), search.wanted.b, sizeof search.wanted.b))
+    if (!hash_from_text(str_of(intent_hash), &hash) &&
+        !hex_decode(str_of(intent_hash), hash.b, sizeof hash.b))
         return err_set(err, ERR_INVALID, "/intent_hash must be sha256: and 64 hex digits");
-    if (approvals_each(approvals, &pending, on_pending, &search, err) < 0)
+    hash_text(&hash, digest);
+    if (approvals_by_digest(approvals, &call->mem, digest, &approval, err) < 0)
         return -1;
-    if (!search.id)
-        return err_set(err, ERR_NOT_FOUND, "nothing with this hash waits for a person");
-    *out = search.id;
+    *out = approval.id;
     return 0;
 }
 

@@ -146,14 +146,12 @@ static int refuse_malformed(struct call *call, enum action_kind kind, const stru
 
 /* Under the rules of the sandbox, when it is one of ours; else under the tenant's. */
 static int borrow(struct call *call, const struct intent *intent, struct lent *lent,
-                  const char **sandbox, struct err *err)
+                  const char **sandbox, const char **made, struct err *err)
 {
-    const char *made = NULL;
-
     *sandbox = NULL;
     if (!intent->is_tool) {
         call->params[0] = intent->sandbox;
-        if (call_sandbox(call, lent, sandbox, &made, err) == 0)
+        if (call_sandbox(call, lent, sandbox, made, err) == 0)
             return 0;
         *sandbox = NULL;
         if (err->code != ERR_NOT_FOUND)
@@ -163,7 +161,7 @@ static int borrow(struct call *call, const struct intent *intent, struct lent *l
 }
 
 static void fill_request(struct call *call, const struct intent *intent, const char *sandbox,
-                         struct request *out)
+                         const char *made, struct request *out)
 {
     *out = call_request(call, intent->is_tool ? ACTION_TOOL : ACTION_PROPOSE);
     out->sandbox = sandbox;
@@ -176,7 +174,7 @@ static void fill_request(struct call *call, const struct intent *intent, const c
     out->argv = intent->command;
     out->env = intent->env;
     out->workdir = intent->cwd;
-    out->wall_ms = intent->timeout_s * 1000;
+    out->wall_ms = sandbox ? helm_wall_ms(call, made, intent->timeout_s) : intent->timeout_s * 1000;
 }
 
 /* What was approved for a sandbox of ours is what may run there, once. */
@@ -222,11 +220,11 @@ static int open_question(struct call *call, struct question *question, struct le
                          struct err *err)
 {
     struct run *run = &question->run;
-    const char *sandbox = NULL;
+    const char *sandbox = NULL, *made = NULL;
 
-    if (borrow(call, &question->intent, lent, &sandbox, err) < 0)
+    if (borrow(call, &question->intent, lent, &sandbox, &made, err) < 0)
         return -1;
-    fill_request(call, &question->intent, sandbox, &question->request);
+    fill_request(call, &question->intent, sandbox, made, &question->request);
     run_init(run);
     if (sandbox)
         (void)snprintf(run->session_id, sizeof run->session_id, "%s", sandbox);
@@ -283,7 +281,7 @@ enum asked helm_judge(struct call *call, struct lent *lent, const struct request
 {
     struct err ignored; /* whoever looks at it next says what is wrong */
     bool is_judged = govern_consider(lent->govern, request, run, &ignored) == 0 &&
-                     run->verdict.kind != VERDICT_ASK;
+                     !govern_must_wait(lent->govern, run);
 
     call_release(call, lent);
     call->question = run;

@@ -60,6 +60,9 @@ enum asked helm_judge(struct call *call, struct lent *lent, const struct request
                       struct run *run);
 /* Which session a run without a sandbox belongs to: whoever asks. */
 void helm_session(const struct call *call, struct run *run);
+/* How long a command may take in the sandbox that made, its config, is of: less time than the
+ * sandbox gives it, not more; 0: the sandbox's own. */
+uint64_t helm_wall_ms(struct call *call, const char *made, uint64_t asked_s);
 /* The sentence of a verdict. */
 const char *helm_sentence(const struct verdict *verdict);
 

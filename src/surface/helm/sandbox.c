@@ -146,8 +146,7 @@ static int answer_run(struct call *call, const struct run *run, struct err *err)
     return 0;
 }
 
-/* A command may take less time than its sandbox gives it, not more. */
-static uint64_t wall_ms(struct call *call, const char *made, uint64_t asked_s)
+uint64_t helm_wall_ms(struct call *call, const char *made, uint64_t asked_s)
 {
     struct config config;
     uint64_t own_ms = limit_default(LIMIT_WALL);
@@ -210,7 +209,10 @@ static int execute(struct call *call, const void *body, const void *query, struc
     request.argv = approved.argv;
     request.env = approved.env;
     request.workdir = approved.cwd;
-    request.limits[LIMIT_WALL] = wall_ms(call, made, wanted->timeout);
+    /* A person's word is about the time that the question named, if it did. */
+    request.limits[LIMIT_WALL] =
+        helm_wall_ms(call, made, approved.approved_by ? approved.timeout_s : wanted->timeout);
+    request.within_ms = helm_wall_ms(call, made, wanted->timeout);
     failed = run_it(call, lent.govern, &request, &approved, err);
     call_release(call, &lent);
     return failed;

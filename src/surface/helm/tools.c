@@ -17,6 +17,7 @@ struct evaluate_body {
     const char *principal;
     const char *args_hash;
     const struct json *metadata;
+    const char *effect;
 };
 
 /* clang-format off */
@@ -31,6 +32,8 @@ static const struct field evaluate_fields[] = {
      .help = "sha256: and hex, over the arguments as compact JSON with sorted keys."},
     {"metadata", FIELD_JSON, offsetof(struct evaluate_body, metadata),
      .help = "Taken and not used."},
+    {"effect", FIELD_TEXT, offsetof(struct evaluate_body, effect), .max = 64,
+     .help = "The class of its effect, or E0 to E4: counts where it is graver than what Brig takes it for."},
     {0},
 };
 /* clang-format on */
@@ -176,6 +179,7 @@ static struct request request_of(struct call *call, const struct evaluate_body *
 
     request.tool = wanted->tool_name;
     request.arguments = wanted->arguments;
+    request.effect = wanted->effect;
     request.inner = intent_inner(&call->mem, wanted->arguments);
     return request;
 }

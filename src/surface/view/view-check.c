@@ -22,6 +22,24 @@ struct json *view_policy(struct arena *mem, const struct policy *policy)
     return entry;
 }
 
+struct json *view_hindrances(struct arena *mem, const struct verdict *refusals, size_t n)
+{
+    struct json *list = json_array(mem);
+
+    for (size_t i = 0; i < n; i++) {
+        const struct verdict *verdict = &refusals[i];
+        struct json *one = json_object(mem);
+
+        json_put_text(mem, one, "reason_code", reason_code(verdict->reason));
+        json_put_bytes(mem, one, "reason",
+                       str_of(verdict->text ? verdict->text : reason_text(verdict->reason)));
+        if (verdict->layer)
+            json_put_text(mem, one, "policy_layer", verdict->layer);
+        json_push(list, one);
+    }
+    return list;
+}
+
 struct json *view_policy_change(struct arena *mem, const struct run *run)
 {
     struct json *object = json_object(mem);

@@ -40,6 +40,56 @@ static struct json *subject_json(struct arena *mem, const char *text)
     return object;
 }
 
+static struct json *by_json(struct arena *mem, struct words by)
+{
+    struct json *list = json_array(mem);
+
+    for (size_t i = 0; i < by.n; i++)
+        json_push(list, json_text(mem, str_of(by.v[i])));
+    return list;
+}
+
+/* Lists of other layers, each of which must name him, too. */
+static void put_also(struct arena *mem, const struct approval_terms *also, struct json *object)
+{
+    struct json *lists = json_array(mem);
+
+    for (; also; also = also->also)
+        if (also->by.n)
+            json_push(lists, by_json(mem, also->by));
+    if (lists->n)
+        json_put(object, "may_confirm_also", lists);
+}
+
+static void put_terms(struct arena *mem, const struct approval *approval, struct json *object)
+{
+    if (approval->terms.group)
+        json_put_text(mem, object, "group", approval->terms.group);
+    if (approval->terms.by.n)
+        json_put(object, "may_confirm", by_json(mem, approval->terms.by));
+    put_also(mem, approval->terms.also, object);
+    json_put_int(mem, object, "quorum", approval->terms.quorum ? approval->terms.quorum : 1);
+    json_put_int(mem, object, "confirmations", approval->confirmations);
+    json_put_bool(mem, object, "reason_required", approval->terms.reason_required);
+}
+
+static struct json *words_json(struct arena *mem, const struct approval *approval)
+{
+    struct json *list = json_array(mem);
+
+    for (size_t i = 0; i < approval->word_n; i++) {
+        const struct approval_voice *word = &approval->words[i];
+        struct json *object = json_object(mem);
+
+        json_put_text(mem, object, "by", word->by);
+        json_put_bool(mem, object, "confirms", word->confirm);
+        json_put_text(mem, object, "at", view_moment(mem, word->at));
+        json_put_bytes(mem, object, "comment", str_of(word->comment));
+        json_push(list, object);
+    }
+    return list;
+}
+
 struct json *view_approval(struct arena *mem, const struct approval *approval)
 {
     struct json *object = json_object(mem);
@@ -56,6 +106,9 @@ struct json *view_approval(struct arena *mem, const struct approval *approval)
         json_put_text(mem, object, "decided_by", approval->decided_by);
         json_put_bytes(mem, object, "comment", str_of(approval->comment));
     }
+    put_terms(mem, approval, object);
+    if (approval->word_n)
+        json_put(object, "words", words_json(mem, approval));
     json_put(object, "subject", subject_json(mem, approval->subject));
     return object;
 }
@@ -72,6 +125,8 @@ struct json *view_custodian(struct arena *mem, const struct custodian *custodian
     json_put_text(mem, object, "public_key", hex);
     json_put_bool(mem, object, "signs_here", custodian->has_passphrase);
     json_put_text(mem, object, "enrolled_at", view_moment(mem, custodian->enrolled_at));
+    if (custodian->revoked_at)
+        json_put_text(mem, object, "revoked_at", view_moment(mem, custodian->revoked_at));
     return object;
 }
 

@@ -71,5 +71,6 @@ struct json *view_token(struct arena *mem, const struct token *token)
     json_put_text(mem, object, "expires_at", view_moment(mem, token->expires_at));
     json_put_text(mem, object, "used_at", view_moment(mem, token->used_at));
     json_put_text(mem, object, "revoked_at", view_moment(mem, token->revoked_at));
+    json_put_text(mem, object, "made_by", token->made_by);
     return object;
 }

@@ -47,6 +47,8 @@ static void put_egress(struct arena *mem, struct json *object, const struct egre
     json_put_int(mem, egress, "bytes_in", (int64_t)counts->bytes_in);
     if (counts->lost)
         json_put_bool(mem, egress, "lost", true);
+    if (counts->spent)
+        json_put_bool(mem, egress, "spent", true);
     json_put(object, "egress", egress);
 }
 
@@ -104,15 +106,23 @@ struct json *view_run(struct arena *mem, const struct run *run)
     bool denied = run->verdict.kind != VERDICT_ALLOW;
     enum reason reason =
         denied || run->outcome.reason == REASON_NONE ? run->verdict.reason : run->outcome.reason;
-    const char *text = denied ? run->verdict.text : run->outcome.failure;
+    const char *text = denied                                               ? run->verdict.text
+                       : run->outcome.egress.spent && !run->outcome.failure ? run->budget.egress_by
+                                                                            : run->outcome.failure;
     const struct receipt_ref *last = run->closing.id[0] ? &run->closing : &run->intent;
 
     json_put_text(mem, object, "verdict", verdict_name(run->verdict.kind));
     json_put_text(mem, object, "reason_code", reason_code(reason));
     json_put_bytes(mem, object, "reason", str_of(text ? text : reason_text(reason)));
     json_put_text(mem, object, "outcome_reason_code", reason_code(run->outcome.reason));
+    if (run->verdict.layer)
+        json_put_text(mem, object, "policy_layer", run->verdict.layer);
     if (run->verdict.rule)
         json_put_bytes(mem, object, "rule", str_of(run->verdict.rule));
+    if (run->effect.id) {
+        json_put_text(mem, object, "effect_class", run->effect.id);
+        json_put_text(mem, object, "effect_risk", arena_printf(mem, "E%u", run->effect.risk));
+    }
     if (run->approval.id)
         json_put_text(mem, object, "approval_id", run->approval.id);
     json_put_text(mem, object, "receipt_id", last->id);

@@ -71,6 +71,8 @@ enum {
     AT_POLICY_ERROR,
     AT_POLICY_CHECK,
     AT_POLICY,
+    AT_HINDRANCE,
+    AT_SEEN_COMMAND,
     AT_DECISION,
     AT_LIMIT,
     AT_REFUSAL,
@@ -92,8 +94,40 @@ enum {
     AT_FROZEN_LIST,
     AT_FREEZE_DONE,
     AT_APPROVAL,
+    AT_APPROVAL_WORD,
     AT_APPROVALS,
     AT_APPROVAL_DONE,
+    AT_BUDGET_AMOUNT,
+    AT_BUDGET,
+    AT_BUDGET_PRICES,
+    AT_BUDGETS,
+    AT_ADVISORY_SPAN,
+    AT_ADVISORY_POSITION,
+    AT_ADVISORY_FINDING,
+    AT_ADVISORY_CHECK,
+    AT_ADVISORY_COUNTS,
+    AT_ADVISORY_SESSION,
+    AT_ADVISORY_BROKEN,
+    AT_ADVISORY_SESSIONS,
+    AT_ADVISORY_TURN,
+    AT_ADVISORY_SHOWN,
+    AT_ADVISORY_VIEW,
+    AT_ADVISORY_ENVELOPE,
+    AT_ADVISORY_ENVELOPES,
+    AT_ADVISORY_EVENTS,
+    AT_ADVISORY_ACTION,
+    AT_ADVISORY_TARGET,
+    AT_ADVISORY_READING,
+    AT_ADVISORY_ACTION_SHOWN,
+    AT_ADVISORY_ACTION_ASKED,
+    AT_ADVISORY_ACTION_DONE,
+    AT_ADVISORY_ACTIONS,
+    AT_GATE_CONDITION,
+    AT_GATE_RUN,
+    AT_GATE_WINDOW,
+    AT_GATE_WORD,
+    AT_GATE_SIGNATURES,
+    AT_GATE,
     AT_USAGE,
     AT_USAGES,
     AT_POLICY_CHANGE,
@@ -202,6 +236,7 @@ static const struct shape_member egress_counts[] = {
     {INT("bytes_out")},
     {INT("bytes_in")},
     {BOOL("lost"), .optional = true},
+    {BOOL("spent"), .optional = true},
     {0},
 };
 
@@ -210,7 +245,10 @@ static const struct shape_member run[] = {
     {TEXT("reason_code")},
     {BYTES("reason")},
     {TEXT("outcome_reason_code")},
+    {TEXT("policy_layer"), .optional = true},
     {BYTES("rule"), .optional = true},
+    {TEXT("effect_class"), .optional = true},
+    {TEXT("effect_risk"), .optional = true},
     {TEXT("approval_id"), .optional = true},
     {TEXT("receipt_id")},
     {TEXT("intent_receipt_id")},
@@ -460,6 +498,7 @@ static const struct shape_member token[] = {
     {TEXT("expires_at")},
     {TEXT("used_at")},
     {TEXT("revoked_at")},
+    {TEXT("made_by")},
     {0},
 };
 
@@ -521,6 +560,277 @@ static const struct shape_member secret_gone[] = {
     {0},
 };
 
+static const struct shape_member advisory_span[] = {
+    {INT("start")},
+    {INT("end")},
+    {0},
+};
+
+static const struct shape_member advisory_position[] = {
+    {INT("line")},
+    {INT("column")},
+    {INT("byte")},
+    {0},
+};
+
+static const struct shape_member advisory_finding[] = {
+    {TEXT("category")},
+    {TEXT("rule")},
+    {TEXT("verdict")},
+    {TEXT("drift")},
+    {TEXT("severity")},
+    {ONE("span", ADVISORY_SPAN)},
+    {TEXT("where")},
+    {TEXT("excerpt")},
+    {0},
+};
+
+static const struct shape_member advisory_check[] = {
+    {TEXT("kind")},
+    {TEXT("verdict")},
+    {INT("exit_code")},
+    {TEXTS("category")},
+    {TEXT("rule")},
+    {ONE("span", ADVISORY_SPAN)},
+    {BYTES("normalized")},
+    {TEXT("advisory_text")},
+    {BOOL("confusable")},
+    {TEXT("drift")},
+    {TEXT("severity")},
+    {LIST("findings", ADVISORY_FINDING)},
+    {INT("unlisted")},
+    {BOOL("valid")},
+    {BYTES("fault"), .optional = true},
+    {ONE("position", ADVISORY_POSITION), .optional = true},
+    {INT("compliance"), .optional = true},
+    {INT("drift_thousandths"), .optional = true},
+    {TEXT("client_view"), .optional = true},
+    {0},
+};
+
+static const struct shape_member advisory_counts[] = {
+    {INT("attempted_agency")},
+    {INT("unsafe_command")},
+    {INT("path_violation")},
+    {INT("unsupported_file_operation")},
+    {INT("attempted_shell_execution")},
+    {INT("quiescence_breach")},
+    {INT("hallucinated_permission")},
+    {INT("structural_violation")},
+    {INT("epistemic_collapse")},
+    {INT("epistemic_laundering")},
+    {0},
+};
+
+static const struct shape_member advisory_session[] = {
+    {TEXT("run_id")},
+    {TEXT("agent_id")},
+    {TEXT("agent_version")},
+    {TEXT("evidence")},
+    {TEXT("channel")},
+    {TEXT("profile")},
+    {TEXT("requester")},
+    {TEXT("constitution_sha256")},
+    {BOOL("constitution_first")},
+    {INT("created_at")},
+    {INT("turns_max")},
+    {ONE("counts", ADVISORY_COUNTS)},
+    {TEXT("drift")},
+    {INT("compliance")},
+    {INT("labels_low")},
+    {INT("envelopes_invalid")},
+    {INT("prompts")},
+    {INT("turns")},
+    {INT("events")},
+    {TEXT("head_hash")},
+    {BOOL("ended")},
+    {TEXT("ended_by")},
+    {BOOL("lost")},
+    {TEXT("chain")},
+    {0},
+};
+
+static const struct shape_member advisory_broken[] = {
+    {TEXT("run_id")},
+    {TEXT("chain")},
+    {0},
+};
+
+static const struct shape_member advisory_sessions[] = {
+    {LIST("sessions", ADVISORY_SESSION)},
+    {LIST("broken", ADVISORY_BROKEN)},
+    {TEXT("next_after")},
+    {0},
+};
+
+static const struct shape_member advisory_turn[] = {
+    {INT("turn")},
+    {TEXT("verdict")},
+    {BOOL("valid")},
+    {TEXT("client_view")},
+    {LIST("findings", ADVISORY_FINDING)},
+    {INT("unlisted")},
+    {TEXT("drift")},
+    {TEXT("severity")},
+    {INT("compliance")},
+    {INT("first_event")},
+    {INT("last_event")},
+    {BOOL("over")},
+    {0},
+};
+
+static const struct shape_member advisory_shown[] = {
+    {INT("turn")},
+    {TEXT("client_view")},
+    {0},
+};
+
+static const struct shape_member advisory_view[] = {
+    {LIST("turns", ADVISORY_SHOWN)},
+    {INT("next_after")},
+    {0},
+};
+
+static const struct shape_member advisory_envelope[] = {
+    {INT("turn")},
+    {BOOL("valid")},
+    {BOOL("stored")},
+    {BOOL("whole")},
+    {ANY("envelope")},
+    {0},
+};
+
+static const struct shape_member advisory_envelopes[] = {
+    {LIST("turns", ADVISORY_ENVELOPE)},
+    {INT("next_after")},
+    {0},
+};
+
+static const struct shape_member advisory_events[] = {
+    {ANY("events")},
+    {INT("next_after")},
+    {0},
+};
+
+static const struct shape_member advisory_action[] = {
+    {TEXT("request_id")},
+    {TEXT("state")},
+    {TEXT("digest")},
+    {TEXT("drift")},
+    {TEXT("request")},
+    {INT("created_at")},
+    {INT("expires_at")},
+    {TEXT("decided_by")},
+    {BOOL("done")},
+    {TEXT("why")},
+    {0},
+};
+
+static const struct shape_member advisory_target[] = {
+    {BOOL("exists")},
+    {INT("size_bytes"), .optional = true},
+    {TEXT("sha256"), .optional = true},
+    {TEXT("refused"), .optional = true},
+    {0},
+};
+
+static const struct shape_member advisory_reading[] = {
+    {TEXT("type")},
+    {TEXT("operation")},
+    {TEXT("target")},
+    {TEXT("destination"), .optional = true},
+    {TEXT("content_sha256"), .optional = true},
+    {INT("content_bytes"), .optional = true},
+    {TEXT("risk")},
+    {ONE("target_now", ADVISORY_TARGET)},
+    {BOOL("as_asked")},
+    {0},
+};
+
+static const struct shape_member advisory_action_shown[] = {
+    {ALSO(ADVISORY_ACTION)},
+    {ONE("reading", ADVISORY_READING), .optional = true},
+    {TEXT("fault"), .optional = true},
+    {0},
+};
+
+static const struct shape_member advisory_action_asked[] = {
+    {ALSO(ADVISORY_ACTION)},
+    {LIST("findings", ADVISORY_FINDING)},
+    {0},
+};
+
+static const struct shape_member advisory_action_done[] = {
+    {ALSO(ADVISORY_ACTION)},
+    {TEXT("receipt_id")},
+    {0},
+};
+
+static const struct shape_member advisory_actions[] = {
+    {LIST("actions", ADVISORY_ACTION_SHOWN)},
+    {TEXT("next_after")},
+    {0},
+};
+
+static const struct shape_member gate_condition[] = {
+    {TEXT("name")},
+    {BOOL("passed")},
+    {TEXTS("evidence")},
+    {0},
+};
+
+static const struct shape_member gate_run[] = {
+    {TEXT("run_id")},
+    {TEXT("channel")},
+    {TEXT("profile")},
+    {TEXT("ended_by")},
+    {TEXT("head_hash")},
+    {INT("events")},
+    {INT("turns")},
+    {0},
+};
+
+static const struct shape_member gate_window[] = {
+    {TEXT("first")},
+    {TEXT("last")},
+    {INT("started_at")},
+    {0},
+};
+
+static const struct shape_member gate_word[] = {
+    {TEXT("custodian")},
+    {INT("expires_at")},
+    {TEXT("gate_report_sha256")},
+    {TEXT("signature")},
+    {TEXT("why_not")},
+    {0},
+};
+
+static const struct shape_member gate_signatures[] = {
+    {TEXT("name")},
+    {BOOL("passed")},
+    {LIST("words", GATE_WORD)},
+    {0},
+};
+
+static const struct shape_member gate[] = {
+    {INT("v")},
+    {TEXT("agent_id")},
+    {TEXT("agent_version")},
+    {TEXT("constitution_sha256")},
+    {TEXT("evidence")},
+    {INT("n")},
+    {ONE("window", GATE_WINDOW)},
+    {LIST("runs", GATE_RUN)},
+    {LIST("conditions", GATE_CONDITION)},
+    {TEXT("gate_report_sha256")},
+    {ONE("signatures", GATE_SIGNATURES)},
+    {BOOL("met")},
+    {BOOL("released")},
+    {TEXT("why_not")},
+    {0},
+};
+
 static const struct shape_member policy_error[] = {
     {TEXT("code")},
     {BYTES("message")},
@@ -545,14 +855,40 @@ static const struct shape_member policy[] = {
     {0},
 };
 
+static const struct shape_member hindrance[] = {
+    {TEXT("reason_code")},
+    {BYTES("reason")},
+    {TEXT("policy_layer"), .optional = true},
+    {0},
+};
+
+static const struct shape_member seen_command[] = {
+    {INT("start")},
+    {INT("end")},
+    {TEXT("known")},
+    {BOOL("hides")},
+    {ANY("words")}, /* texts; what is none is an object with bytes_b64 */
+    {INT("words_count")},
+    {BYTES("within"), .optional = true},
+    {0},
+};
+
 static const struct shape_member decision[] = {
     {TEXT("verdict")},
     {TEXT("reason_code")},
     {BYTES("reason")},
+    {TEXT("policy_layer"), .optional = true},
     {BYTES("rule"), .optional = true},
     {INT("line"), .optional = true},
+    {TEXT("effect_class"), .optional = true},
+    {TEXT("effect_risk"), .optional = true},
     {TEXT("policy_hash")},
     {TEXT("not_enforceable"), .optional = true},
+    {TEXT("requires_release"), .optional = true},
+    {INT("release_runs"), .optional = true},
+    {LIST("seen", SEEN_COMMAND)},
+    {INT("seen_count")},
+    {LIST("would_be_refused", HINDRANCE)},
     {0},
 };
 
@@ -732,19 +1068,69 @@ static const struct shape_member approval[] = {
     {TEXT("decided_at"), .optional = true},
     {TEXT("decided_by"), .optional = true},
     {BYTES("comment"), .optional = true},
+    {TEXT("group"), .optional = true},
+    {TEXTS("may_confirm"), .optional = true},
+    {ANY("may_confirm_also"), .optional = true},
+    {INT("quorum")},
+    {INT("confirmations")},
+    {BOOL("reason_required")},
+    {LIST("words", APPROVAL_WORD), .optional = true},
     {ANY("subject")},
+    {0},
+};
+
+static const struct shape_member approval_word[] = {
+    {TEXT("by")},
+    {BOOL("confirms")},
+    {TEXT("at")},
+    {BYTES("comment")},
     {0},
 };
 
 static const struct shape_member approvals[] = {
     {LIST("approvals", APPROVAL)},
     {INT("next_after")},
+    {BOOL("more")},
     {0},
 };
 
 static const struct shape_member approval_done[] = {
     {ALSO(APPROVAL)},
     {TEXT("receipt_id")},
+    {0},
+};
+
+static const struct shape_member budget_amount[] = {
+    {TEXT("kind")},
+    {INT("limit")},
+    {INT("used")},
+    {INT("reserved")},
+    {0},
+};
+
+static const struct shape_member budget[] = {
+    {TEXT("per")},
+    {BYTES("name"), .optional = true},
+    {INT("within_s")},
+    {TEXT("set_by")},
+    {INT("line"), .optional = true},
+    {INT("egress_run"), .optional = true},
+    {TEXT("began_at"), .optional = true},
+    {TEXT("renews_at"), .optional = true},
+    {LIST("amounts", BUDGET_AMOUNT)},
+    {0},
+};
+
+static const struct shape_member budget_prices[] = {
+    {INT("run")},
+    {INT("vcpu_second")},
+    {INT("gib_second")},
+    {0},
+};
+
+static const struct shape_member budgets[] = {
+    {LIST("budgets", BUDGET)},
+    {ONE("prices", BUDGET_PRICES)},
     {0},
 };
 
@@ -827,6 +1213,8 @@ const struct shape view_shapes[] = {
     [AT_POLICY_ERROR] = {"PolicyError", policy_error},
     [AT_POLICY_CHECK] = {"PolicyCheck", policy_check},
     [AT_POLICY] = {"Policy", policy},
+    [AT_HINDRANCE] = {"Hindrance", hindrance},
+    [AT_SEEN_COMMAND] = {"SeenCommand", seen_command},
     [AT_DECISION] = {"Decision", decision},
     [AT_LIMIT] = {"Limit", limit},
     [AT_REFUSAL] = {"Refusal", refusal},
@@ -848,8 +1236,40 @@ const struct shape view_shapes[] = {
     [AT_FROZEN_LIST] = {"FrozenList", frozen_list},
     [AT_FREEZE_DONE] = {"FreezeDone", freeze_done},
     [AT_APPROVAL] = {"Approval", approval},
+    [AT_APPROVAL_WORD] = {"ApprovalWord", approval_word},
     [AT_APPROVALS] = {"Approvals", approvals},
     [AT_APPROVAL_DONE] = {"ApprovalDone", approval_done},
+    [AT_BUDGET_AMOUNT] = {"BudgetAmount", budget_amount},
+    [AT_BUDGET] = {"Budget", budget},
+    [AT_BUDGET_PRICES] = {"BudgetPrices", budget_prices},
+    [AT_BUDGETS] = {"Budgets", budgets},
+    [AT_ADVISORY_SPAN] = {"AdvisorySpan", advisory_span},
+    [AT_ADVISORY_POSITION] = {"AdvisoryPosition", advisory_position},
+    [AT_ADVISORY_FINDING] = {"AdvisoryFinding", advisory_finding},
+    [AT_ADVISORY_CHECK] = {"AdvisoryCheck", advisory_check},
+    [AT_ADVISORY_COUNTS] = {"AdvisoryCounts", advisory_counts},
+    [AT_ADVISORY_SESSION] = {"AdvisorySession", advisory_session},
+    [AT_ADVISORY_BROKEN] = {"AdvisoryBroken", advisory_broken},
+    [AT_ADVISORY_SESSIONS] = {"AdvisorySessions", advisory_sessions},
+    [AT_ADVISORY_TURN] = {"AdvisoryTurn", advisory_turn},
+    [AT_ADVISORY_SHOWN] = {"AdvisoryShown", advisory_shown},
+    [AT_ADVISORY_VIEW] = {"AdvisoryView", advisory_view},
+    [AT_ADVISORY_ENVELOPE] = {"AdvisoryEnvelope", advisory_envelope},
+    [AT_ADVISORY_ENVELOPES] = {"AdvisoryEnvelopes", advisory_envelopes},
+    [AT_ADVISORY_EVENTS] = {"AdvisoryEvents", advisory_events},
+    [AT_ADVISORY_ACTION] = {"AdvisoryAction", advisory_action},
+    [AT_ADVISORY_TARGET] = {"AdvisoryTarget", advisory_target},
+    [AT_ADVISORY_READING] = {"AdvisoryReading", advisory_reading},
+    [AT_ADVISORY_ACTION_SHOWN] = {"AdvisoryActionShown", advisory_action_shown},
+    [AT_ADVISORY_ACTION_ASKED] = {"AdvisoryActionAsked", advisory_action_asked},
+    [AT_ADVISORY_ACTION_DONE] = {"AdvisoryActionDone", advisory_action_done},
+    [AT_ADVISORY_ACTIONS] = {"AdvisoryActions", advisory_actions},
+    [AT_GATE_CONDITION] = {"GateCondition", gate_condition},
+    [AT_GATE_RUN] = {"GateRun", gate_run},
+    [AT_GATE_WINDOW] = {"GateWindow", gate_window},
+    [AT_GATE_WORD] = {"GateWord", gate_word},
+    [AT_GATE_SIGNATURES] = {"GateSignatures", gate_signatures},
+    [AT_GATE] = {"Gate", gate},
     [AT_USAGE] = {"Usage", usage},
     [AT_USAGES] = {"Usages", usages},
     [AT_POLICY_CHANGE] = {"PolicyChange", policy_change},

@@ -7,6 +7,7 @@
 #include "lib/base/err.h"
 #include "lib/base/memory.h"
 #include "lib/base/str.h"
+#include "lib/shell/shell.h"
 #include "model/reason.h"
 
 struct config;
@@ -90,6 +91,18 @@ struct json *view_policy(struct arena *mem, const struct policy *policy);
 struct json *view_policy_error(struct arena *mem, unsigned line, unsigned column,
                                const struct err *err);
 
+/* Verdicts that refuse a run besides its rules: a list of reasons. */
+struct verdict;
+struct json *view_hindrances(struct arena *mem, const struct verdict *refusals, size_t n);
+/* As text where it is UTF-8, else as {"bytes_b64": …}, as in a request (docs/formats/request.md).
+ */
+void view_push_word(struct arena *mem, struct json *array, const char *word);
+/* What the reader of commands makes of one, as members "seen" and "seen_count". */
+#define VIEW_SEEN_MAX 64 /* commands that are told one by one, and so many words of each */
+#define VIEW_SEEN_WORDS_MAX 32
+const char *view_known_name(enum shell_known known);
+void view_put_seen(struct arena *mem, struct json *answer, struct words argv);
+
 struct json *view_file(struct arena *mem, const struct file_entry *entry);
 struct json *view_listing(struct arena *mem, const struct file_listing *listing);
 const char *view_file_type(uint32_t mode);
@@ -107,7 +120,15 @@ struct json *view_token(struct arena *mem, const struct token *token);
 struct json *view_secret(struct arena *mem, const struct vault_record *record);
 struct json *view_approval(struct arena *mem, const struct approval *approval);
 struct json *view_custodian(struct arena *mem, const struct custodian *custodian);
+struct advisory_result;
+struct advisory_finding;
+struct json *view_advisory(struct arena *mem, const struct advisory_result *result);
+struct json *view_advisory_finding(struct arena *mem, const struct advisory_finding *finding);
 struct json *view_usage(struct arena *mem, const struct usage *usage);
+struct budget_state;
+/* Of one principal, or (NULL) all. */
+struct json *view_budgets(struct arena *mem, const struct budget_state *state,
+                          const char *principal);
 struct json *view_frozen(struct arena *mem, const struct frozen *entry);
 
 /* ---- what these objects have, for whoever describes them ---- */

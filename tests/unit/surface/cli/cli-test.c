@@ -61,15 +61,16 @@ static void call_line(struct call *call, const char *line)
 
 /* A command of the test's own, so that the parser is tested without any handler. */
 static const struct cli_option sample_options[] = {
-    {"--name",  "TEXT", VALUE_TEXT,     false, NULL,     "a text",     NULL},
-    {"--env",   "K=V",  VALUE_TEXT,     true,  NULL,     "repeatable", NULL},
-    {"--mode",  "M",    VALUE_CHOICE,   false, "on off", "a choice",   NULL},
-    {"--size",  "SIZE", VALUE_SIZE,     false, NULL,     "a size",     NULL},
-    {"--wait",  "DUR",  VALUE_DURATION, false, NULL,     "a duration", NULL},
-    {"--cpu",   "N",    VALUE_CPUS,     false, NULL,     "processors", NULL},
-    {"--count", "N",    VALUE_COUNT,    false, NULL,     "a number",   NULL},
-    {"--quiet", NULL,   VALUE_NONE,     false, NULL,     "a flag",     "-q"},
-    {NULL,      NULL,   VALUE_NONE,     false, NULL,     NULL,         NULL},
+    {"--name",         "TEXT", VALUE_TEXT,     false, false, NULL,     "a text",     NULL},
+    {"--env",          "K=V",  VALUE_TEXT,     true,  false, NULL,     "repeatable", NULL},
+    {"--may-be-empty", "TEXT", VALUE_TEXT,     false, true,  NULL,     "or none",    NULL},
+    {"--mode",         "M",    VALUE_CHOICE,   false, false, "on off", "a choice",   NULL},
+    {"--size",         "SIZE", VALUE_SIZE,     false, false, NULL,     "a size",     NULL},
+    {"--wait",         "DUR",  VALUE_DURATION, false, false, NULL,     "a duration", NULL},
+    {"--cpu",          "N",    VALUE_CPUS,     false, false, NULL,     "processors", NULL},
+    {"--count",        "N",    VALUE_COUNT,    false, false, NULL,     "a number",   NULL},
+    {"--quiet",        NULL,   VALUE_NONE,     false, false, NULL,     "a flag",     "-q"},
+    {NULL,             NULL,   VALUE_NONE,     false, false, NULL,     NULL,         NULL},
 };
 
 static const struct command sample = {
@@ -127,6 +128,16 @@ TEST(options_come_in_both_spellings_and_between_operands)
     CHECK_INT(inv.operands.n, 2);
     CHECK_TEXT(inv.operands.v[1], "b");
     CHECK(inv.operands.v[2] == NULL);
+    invocation_done(&inv);
+}
+
+TEST(an_empty_value_can_be_one)
+{
+    struct invocation inv;
+    struct err err;
+
+    CHECK_INT(parse(&inv, &sample, WORDS("a", "--may-be-empty", ""), &err), 0);
+    CHECK_TEXT(option_text(&inv, "--may-be-empty"), "");
     invocation_done(&inv);
 }
 
