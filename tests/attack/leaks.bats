@@ -93,8 +93,8 @@ until_there() {
 @test "control: whatever is left behind is found" {
     "$BRIG" sandbox exec --quiet -- true </dev/null
     export -f until_there
-    leaves 'process sleep 300' 'sleep 300 & until_there ^sleep /proc/$!/cmdline'
-    leaves 'namespace net:' 'unshare --user --net sleep 300 & until_there ^sleep /proc/$!/cmdline'
+    leaves 'process sleep 300' 'sleep 300 & until_there ^sleep /proc/$!/comm'
+    leaves 'namespace net:' 'unshare --user --net sleep 300 & until_there ^sleep /proc/$!/comm'
     leaves 'socket @left' 'perl -MSocket -e '\''socket S, AF_UNIX, SOCK_STREAM, 0; bind S, pack "Sa*", 1, "\0left";
         listen S, 1; sleep 300'\'' & until_there left /proc/net/unix'
     leaves "file $BRIG_HOME/runs/left" 'touch "$BRIG_HOME/runs/left"'

@@ -22,7 +22,7 @@ const test = (name, work) => nodeTest(group + name, work);
 setFlagsFromString("--expose-gc");
 const collectGarbage = runInNewContext("gc");
 const { Brig } = sdk;
-const { BRIG, BRIG_HOME, TEST_SOCKET, TEST_STRICT_TOKEN, TEST_TOKEN, TEST_URL } = process.env;
+const { BRIG, BRIG_HOME, TEST_PERSON_TOKEN, TEST_SOCKET, TEST_STRICT_TOKEN, TEST_TOKEN, TEST_URL } = process.env;
 const pub = () => readFileSync(`${BRIG_HOME}/receipts.pub`, "utf8");
 
 const ways = {
@@ -541,8 +541,9 @@ describe("the stop button", () => {
 
 describe("approvals", () => {
   test("a person's word lets exactly that happen, once", async () => {
-    const { token } = await strict.tokens.create({ scopes: ["read", "approve"], principal: "a-person" });
-    const person = new Brig({ baseUrl: TEST_URL, token });
+    const { token } = await strict.tokens.create({ scopes: ["read", "approve"], principal: "a-mask" });
+    const mask = new Brig({ baseUrl: TEST_URL, token });
+    const person = new Brig({ baseUrl: TEST_URL, token: TEST_PERSON_TOKEN });
     const asked = await strict.run(["git", "push"]).catch((error) => error);
     assert.ok(asked instanceof sdk.DeniedError);
     assert.equal(asked.reason_code, "POLICY_ASK");
@@ -550,6 +551,7 @@ describe("approvals", () => {
     assert.ok((await person.approvals.list()).some((each) => each.approval_id === approval_id));
     assert.equal((await strict.approvals.show(approval_id)).state, "pending");
     await assert.rejects(strict.approvals.confirm(approval_id), sdk.ForbiddenError); // not by whoever asked
+    await assert.rejects(mask.approvals.confirm(approval_id), sdk.ForbiddenError); // nor through a token of his
     const waiting = strict.run(["git", "push", "--tags"], { approval_wait_ms: 30_000 });
     await until(async () => (await person.approvals.list()).length > 1);
     const other = (await person.approvals.list()).find((each) => each.approval_id !== approval_id);
@@ -557,6 +559,43 @@ describe("approvals", () => {
     assert.equal((await waiting).verdict, "ALLOW");
     assert.equal((await person.approvals.reject(approval_id)).state, "rejected");
     await assert.rejects(strict.run(["git", "push"]), sdk.DeniedError);
+  });
+
+  test("all that waits is listed, over as many pages as it takes", async () => {
+    const { token } = await strict.tokens.create({ scopes: ["read", "run"], principal: "asks-much" });
+    const agent = new Brig({ baseUrl: TEST_URL, token });
+    const person = new Brig({ baseUrl: TEST_URL, token: TEST_PERSON_TOKEN });
+    const asked = [];
+    // A megabyte of them ends a page, whatever its limit is.
+    for (let i = 0; i < 12; i++) {
+      const refusal = await agent.run(["git", "push", `${i}`, "x".repeat(100_000)]).catch((error) => error);
+      assert.equal(refusal.reason_code, "POLICY_ASK");
+      asked.push(refusal.details.approval_id);
+    }
+    const ids = async (of) => (await collect(of)).map((each) => each.approval_id);
+    const requester = "asks-much";
+    const first = await person.approvals.page({ requester });
+    assert.ok(first.more && first.approvals.length < asked.length);
+    assert.equal(first.next_after, first.approvals.at(-1).seq);
+    assert.deepEqual(await person.approvals.list({ requester }), first.approvals);
+    assert.deepEqual(await ids(person.approvals.all({ requester })), asked);
+    assert.deepEqual(await ids(person.approvals.all({ requester, limit: 5 })), asked);
+    assert.deepEqual(await ids(person.approvals.all({ requester, after: first.next_after })), asked.slice(first.approvals.length));
+    assert.deepEqual(await ids(agent.approvals.all()), asked); // one's own
+    assert.deepEqual(await ids(person.approvals.all({ requester: "nobody" })), []);
+    const last = await person.approvals.page({ requester, after: first.next_after });
+    assert.equal(last.more, false);
+  });
+
+  test("a page that leads nowhere ends the list", async (t) => {
+    let asked = 0;
+    const baseUrl = await server(t, (request, response) => {
+      asked++;
+      response.setHeader("content-type", "application/json");
+      response.end(JSON.stringify({ approvals: [], more: true, next_after: 0 }));
+    });
+    assert.deepEqual(await collect(new Brig({ baseUrl, token: "x" }).approvals.all()), []);
+    assert.equal(asked, 1);
   });
 });
 
@@ -566,6 +605,10 @@ describe("policies", () => {
     assert.equal((await strict.policies.explain(["rm", "x"])).rule, "no-rm");
     const other = "version: 1\ndefault: allow\nnetwork_policies: {}\n";
     assert.equal((await strict.policies.explain(["rm", "x"], { policy: other })).verdict, "ALLOW");
+    const dear = "version: 1\ndefault: deny\ncommands: [{allow: [make], cost: \"<=0.5\"}]\n";
+    assert.equal((await strict.policies.explain(["make"], { policy: dear, cost: "0.50" })).verdict, "ALLOW");
+    assert.equal((await strict.policies.explain(["make"], { policy: dear })).verdict, "DENY");
+    assert.deepEqual((await strict.policies.explain(["ls"])).would_be_refused, []);
     assert.equal((await strict.policies.check("version: 1\nnonsense: 2\n")).error.line, 2);
   });
 });

@@ -36,7 +36,7 @@ ask() {
     first=$approval
     ask echo one
     [ "$approval" = "$first" ]
-    run -0 brig approvals show "$first"
+    run -0 brig approvals show "$first" --json
     json_is .state pending
     json_is '.subject.command | join(" ")' "echo one"
     run -0 brig approvals list
@@ -79,9 +79,30 @@ ask() {
     ask echo one
     [ "$status" -eq 77 ]
     [ "$approval" != "$first" ]
-    run -0 brig approvals show "$first"
+    run -0 brig approvals show "$first" --json
     json_is .state used
     run -0 brig receipts verify
+}
+
+@test "shown is what it would be held to, where it would run and what the policy takes it for" {
+    mkdir p
+    run -77 brig sandbox exec --json --policy ask.yaml --workspace "$PWD/p:rw" --memory 64M --timeout 5s -- echo one
+    approval=$(jq -r .approval_id <<<"$output")
+    run -0 brig approvals show "$approval" --json
+    json_is .subject.limits.memory_bytes $((64 * 1024 * 1024))
+    json_is .subject.limits.wall_ms 5000
+    json_is .subject.workdir /workspace
+    json_is '.subject.effect | length > 0' true
+    json_is '.subject.risk | test("^E[0-4]$")' true
+    run -0 brig approvals show "$approval"
+    says "memory_bytes 67108864"
+    says "wall_ms 5000"
+    says "workdir       /workspace"
+    says "risk          E"
+    says "$PWD/p at /workspace, writable"
+    # Another limit is another request, as before.
+    run -77 brig sandbox exec --json --policy ask.yaml --workspace "$PWD/p:rw" --memory 65M --timeout 5s -- echo one
+    [ "$(jq -r .approval_id <<<"$output")" != "$approval" ]
 }
 
 @test "rejected stays rejected; whoever asked may take it back" {
@@ -111,6 +132,138 @@ ask() {
     run ! grep -rqF 'correct horse' "$BRIG_HOME"
 }
 
+# What nothing is recorded behind, and back.
+break_ledger() {
+    sqlite3 "$BRIG_HOME/receipts.db" "UPDATE receipts SET body = replace(body, '$1', '$2')
+        WHERE seq = (SELECT max(seq) FROM receipts)"
+}
+
+# waiting: how many people see, and none of them is without its receipt.
+waiting() {
+    brig approvals list --json | jq -r '.approvals[].approval_id' >ids
+    brig receipts export >ledger
+    while read -r id; do
+        grep -q "\"approval_id\":\"$id\".*\"status\":\"PENDING\"" ledger || echo "no receipt of $id:"
+    done <ids
+    wc -l <ids
+}
+
+@test "what cannot be recorded is not asked: without its receipt nobody sees it, or can confirm it" {
+    need sqlite3
+    without_daemon "the ledger is changed under it"
+    brig approvals enroll anna --passphrase-file pass >/dev/null
+    break_ledger '"tenant"' '"tenanx"'
+    for wait in "" "--wait 300ms"; do
+        # shellcheck disable=SC2086 # words
+        run -76 brig sandbox exec --policy ask.yaml $wait -- echo unrecorded
+        says "has been changed"
+    done
+    hidden=$(sqlite3 "$BRIG_HOME/approvals.db" 'SELECT id FROM approvals')
+    break_ledger '"tenanx"' '"tenant"'
+    [ "$(waiting)" -eq 0 ]
+    run -66 brig approvals show "$hidden"
+    run -66 brig approvals confirm "$hidden" --as anna --passphrase-file pass
+    # Recorded, it is asked, and has all the time a request has.
+    sqlite3 "$BRIG_HOME/approvals.db" 'UPDATE approvals SET asked_at = asked_at - 3000, expires_at = expires_at - 3000'
+    ask echo unrecorded
+    [ "$approval" = "$hidden" ]
+    [ "$(waiting)" -eq 1 ]
+    run -0 brig approvals show "$approval" --json
+    [ "$(jq '(.expires_at | fromdate) - now | . > 3000' <<<"$output")" = true ]
+    run -0 brig approvals confirm "$approval" --as anna --passphrase-file pass
+    ask echo unrecorded
+    status_is 0
+}
+
+@test "a run that waits is recorded as asked for before anybody can say yes" {
+    without_daemon "its state directory is looked into"
+    brig approvals enroll anna --passphrase-file pass >/dev/null
+    brig sandbox exec --json --policy ask.yaml --wait 2m -- echo later >waited &
+    running=$!
+    seen() { [ "$(brig approvals list --json | jq '.approvals | length')" -eq 1 ]; }
+    eventually 10 seen
+    [ "$(waiting)" -eq 1 ]
+    run -0 brig approvals confirm "$(cat ids)" --as anna --passphrase-file pass
+    await "$running"
+    [ "$status" -eq 0 ]
+    [ "$(jq -r .stdout waited)" = later ]
+    brig receipts verify
+    # Of one decision: that it was asked, that it may, and how it ended.
+    run jq -rs '[.[] | select(.approval.approval_id) | .kind] | join(" ")' <(brig receipts export)
+    [ "$output" = "denial intent outcome" ]
+    run jq -rs '[.[] | select(.approval.approval_id) | .decision_id] | unique | length' <(brig receipts export)
+    [ "$output" = 1 ]
+}
+
+# confirmed_meanwhile COMMAND…: done while a run waits; then somebody says yes. $status and the file waited are the run's.
+confirmed_meanwhile() {
+    brig sandbox exec --policy "$policy" --wait 2m -- echo late >waited 2>&1 &
+    running=$!
+    seen() { [ "$(brig approvals list --json | jq '.approvals | length')" -eq 1 ]; }
+    eventually 10 seen
+    "$@" >/dev/null
+    brig approvals confirm "$(brig approvals list --json | jq -r '.approvals[0].approval_id')" --as anna --passphrase-file pass
+    await "$running"
+}
+
+@test "what is above the policy counts as it is when the word comes" {
+    without_daemon "its policy is brought along"
+    brig approvals enroll anna --passphrase-file pass >/dev/null
+    printf 'version: 1\ncommands: [{deny: [echo, "**"]}]\n' >no-echo.yaml
+    printf 'version: 1\ncommands: [{deny: [rm, "**"]}]\n' >ceiling.yaml
+    policy=ask.yaml
+    brig policy ceiling set ceiling.yaml >/dev/null
+    confirmed_meanwhile brig policy ceiling set ceiling.yaml # the same
+    status_is 0
+    for change in "set no-echo.yaml" remove; do
+        # shellcheck disable=SC2086 # words
+        confirmed_meanwhile brig policy ceiling $change
+        [ "$status" -eq 77 ]
+        grep -q "the ceiling changed after it was asked for" waited
+        receipt_is .reason_code APPROVAL_TARGET_CHANGED
+        brig policy ceiling set ceiling.yaml >/dev/null
+    done
+    brig policy ceiling remove >/dev/null
+    confirmed_meanwhile brig policy ceiling set no-echo.yaml
+    [ "$status" -eq 77 ]
+    brig policy ceiling remove >/dev/null
+    # Whose bundle it is.
+    brig policy bundle make --out b.json --key k --name n --version 1 ask.yaml >/dev/null
+    brig policy trust add "$(jq -r .public_key b.json)" >/dev/null
+    policy=b.json
+    confirmed_meanwhile true
+    status_is 0
+    confirmed_meanwhile brig policy trust remove "$(jq -r .key_id b.json)"
+    [ "$status" -eq 77 ]
+    receipt_is .reason_code BUNDLE_UNTRUSTED
+    brig receipts verify >/dev/null
+}
+
+@test "a list of approvals from before its use does not give the word back" {
+    need sqlite3
+    without_daemon "its store is exchanged"
+    brig approvals enroll anna --passphrase-file pass >/dev/null
+    ask echo once
+    brig approvals confirm "$approval" --as anna --passphrase-file pass
+    sqlite3 "$BRIG_HOME/approvals.db" "VACUUM INTO 'older.db'"
+    ask echo once
+    [ "$status" -eq 0 ]
+    for _ in 1 2; do
+        rm "$BRIG_HOME"/approvals.db*
+        cp older.db "$BRIG_HOME/approvals.db"
+        chmod 600 "$BRIG_HOME/approvals.db"
+        run -77 brig sandbox exec --policy ask.yaml -- echo once
+        says "was used before, says the ledger"
+        receipt_is .reason_code APPROVAL_FAILED
+    done
+    # Somebody can be asked again.
+    first=$approval
+    ask echo once
+    [ "$status" -eq 77 ]
+    json_is .verdict ASK
+    [ "$approval" != "$first" ]
+}
+
 @test "what is shown cannot steer a terminal, and nothing waits for ever" {
     ask echo $'a\e[2Jb'
     run -0 brig approvals list
@@ -118,7 +271,7 @@ ask() {
     run -77 brig sandbox exec --policy ask.yaml --wait 300ms -- echo three
     # Time passes by moving what is stored, not the clock.
     sqlite3 "$BRIG_HOME/approvals.db" 'UPDATE approvals SET expires_at = 1'
-    run -0 brig approvals show "$approval"
+    run -0 brig approvals show "$approval" --json
     json_is .state expired
     run -0 brig approvals enroll anna --passphrase-file pass
     run -75 brig approvals confirm "$approval" --as anna --passphrase-file pass
@@ -182,4 +335,66 @@ ask() {
     api "/v1/approvals/$id"
     refused 404 not_found
     serve_end
+}
+
+@test "a limit of any size hides nothing that waits" {
+    run brig sandbox exec --policy ask.yaml -- echo hello
+    for limit in 1 100 4294967296 18446744073709551615; do
+        run -0 --separate-stderr brig approvals list --limit $limit --json
+        json_is '.approvals | length' 1
+    done
+}
+
+@test "an approvals.db that was there and is gone is no new one, until somebody says so" {
+    echo 'correct horse battery' >pass
+    chmod 600 pass
+    run -0 brig approvals list
+    rm -rf "$BRIG_HOME"/approvals.db* "$BRIG_HOME"/made
+    run -0 brig approvals enroll anna --passphrase-file pass # a fresh one needs nobody's word
+    run -77 brig sandbox exec --policy ask.yaml -- echo hello
+    rm "$BRIG_HOME"/approvals.db*
+    run -77 brig sandbox exec --policy ask.yaml -- echo hello
+    says "approvals.db was there and is gone or empty"
+    says '"brig approvals renew"'
+    receipt_is .reason_code APPROVAL_FAILED
+    run -76 brig approvals list
+    # Nobody becomes the first custodian once more.
+    run -76 brig approvals enroll mallory --passphrase-file pass
+    [ ! -e "$BRIG_HOME/approvals.db" ]
+    run -0 brig sandbox exec -- true # what nobody has to be asked about goes on
+    run -0 brig approvals renew
+    says "nobody is a custodian"
+    receipt_is .action approvals-renew
+    receipt_is .kind outcome
+    run -0 brig approvals custodians --json
+    json_is '.custodians | length' 0
+    run -75 brig approvals renew
+    says "nothing is lost"
+    run -0 brig approvals enroll anna --passphrase-file pass
+    run -77 brig sandbox exec --policy ask.yaml -- echo hello
+    receipt_is .verdict ASK
+    run -0 brig receipts verify
+}
+
+# A program that ends while it waits for a passphrase leaves the terminal as it was.
+@test "a terminal shows what is typed again, however the question for a passphrase ends" {
+    need python3
+    run -0 python3 - "$BRIG" <<'END'
+import os, pty, signal, sys, termios
+
+# At once: whether or not it waits already.
+for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP) * 10:
+    pid, fd = pty.fork()
+    if pid == 0:
+        signal.signal(number, signal.SIG_DFL) # nohup, for one, has its programs ignore it
+        os.execv(sys.argv[1], ["brig", "approvals", "enroll", "anna"])
+    seen = b""
+    while b"passphrase: " not in seen:
+        seen += os.read(fd, 4096)
+    assert not termios.tcgetattr(fd)[3] & termios.ECHO
+    os.kill(pid, number)
+    status = os.waitpid(pid, 0)[1]
+    assert os.WIFSIGNALED(status) and os.WTERMSIG(status) == number, status
+    assert termios.tcgetattr(fd)[3] & termios.ECHO, number
+END
 }

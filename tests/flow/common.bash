@@ -12,6 +12,7 @@
 #     brig ARGS…   runs the program (also under bats' run)
 #     helm ARGS…   the same program under its other name
 #     eventually N CMD…   until the command succeeds, N seconds at most
+#     await PID           waits for a child of the test and sets $status, as run does for what is no child
 #
 # With BRIG_TEST_DAEMON=1 a daemon serves the state directory of each test, so that every promise of
 # a file is asked of it a second time: by hand, see HACKING.md.
@@ -39,6 +40,20 @@ eventually() {
         [ "$SECONDS" -lt "$end" ] || return 1
         sleep 0.05
     done
+}
+
+await() {
+    status=0
+    wait "$1" || status=$?
+}
+
+# jq takes 20 ms to start, gojq two, and a whole run has tens of thousands of them. It sorts keys always and
+# has no option to.
+jq() {
+    case ${1-} in
+    -*S*) command jq "$@" ;;
+    *) gojq "$@" ;;
+    esac
 }
 
 brig() {
@@ -73,7 +88,7 @@ daemon_beside() {
             rm -f "$socket"
         ) >/dev/null 2>&1 &
     ) </dev/null 3>&-
-    for _ in $(seq 200); do
+    for _ in $(seq 1500); do
         ! grep -q "listening on unix" "$log.out" || return 0
         sleep 0.02
     done

@@ -37,10 +37,7 @@ quiet() {
     quiet -- sh -c 'echo first; read line; echo "$line"' <go >out &
     pid=$!
     exec {go}>go
-    for _ in $(seq 100); do
-        [ -s out ] && break
-        sleep 0.1
-    done
+    eventually 10 test -s out
     [ "$(cat out)" = first ]
     echo second >&$go
     exec {go}>&-

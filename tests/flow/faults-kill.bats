@@ -127,11 +127,8 @@ next_command_clears_up() {
         for (1 .. 1000) { my $p = fork; if (defined $p && !$p) { setpgrp; $SIG{$_} = "IGNORE" for qw(TERM INT HUP); sleep 300; exit } }
         sleep 300' "$marker" >/dev/null 2>&1 </dev/null &
     pid=$!
-    for _ in $(seq 200); do
-        [ "$(pgrep -fc "$marker")" -gt 1000 ] && break
-        sleep 0.05
-    done
-    [ "$(pgrep -fc "$marker")" -gt 1000 ]
+    a_thousand() { [ "$(pgrep -fc "$marker")" -gt 1000 ]; }
+    eventually 10 a_thousand
     kill -KILL "$pid"
     gone_within 2 "$marker"
     wait "$pid" || true
@@ -142,11 +139,11 @@ next_command_clears_up() {
     marker=orphan-$$-$RANDOM
     "$BRIG" sandbox exec -- sh -c 'sleep 300; true' "$marker" >log 2>&1 </dev/null &
     pid=$!
-    for _ in $(seq 100); do
+    has_begun() {
         still_running "sleep 300; true $marker" && box=$(pgrep -P "$pid") && [ -n "$box" ] &&
-            [ "$(pgrep -fc "$marker")" -gt 1 ] && break
-        sleep 0.05
-    done
+            [ "$(pgrep -fc "$marker")" -gt 1 ]
+    }
+    eventually 10 has_begun
     kill -KILL "$box"
     wait "$pid" && status=0 || status=$?
     output=$(cat log)
@@ -171,6 +168,25 @@ POINTS="closing-before closing-committed closing-inserted closing-locked key-cre
     run sed -n 's/.*CRASH_POINT(\(.*\));.*/\1/p' "$BRIG_ROOT"/src/{flow/record,lib/crypto,lib/store}/*.c
     # shellcheck disable=SC2086 # words
     [ "$(printf '%s\n' "$output" | grep -oE '"[a-z-]+"' | tr -d '"' | sort -u)" = "$(printf '%s\n' $POINTS)" ]
+}
+
+@test "killed at each point of the write path, what asks a person is seen by people with its receipt, or not at all" {
+    need_crash_points
+    printf 'version: 1\ndefault: ask\n' >ask.yaml
+    for wait in "" "--wait 2m"; do
+        for point in ledger-opened opening-before opening-committed opening-inserted opening-locked; do
+            rm -rf "$BRIG_HOME"
+            # shellcheck disable=SC2086 # words
+            run env BRIG_CRASH_AT="$point" timeout -k 5 "$PATIENCE" "$BRIG" sandbox exec \
+                --policy ask.yaml $wait -- true </dev/null
+            status_is 137
+            [ "$(brig approvals list --json | jq '.approvals | length')" -eq 0 ] || { echo "$point $wait" >&2; return 1; }
+            run brig sandbox exec --json --policy ask.yaml -- true </dev/null
+            status_is 77
+            [ "$(brig approvals list --json | jq -r '.approvals[].approval_id')" = "$(jq -r .approval_id <<<"$output")" ]
+            brig receipts verify >/dev/null
+        done
+    done
 }
 
 @test "killed at each point of the write path, with a new state and with an old one" {

@@ -46,19 +46,16 @@ teardown() {
     for path in /tmp/fifo /tmp/socket /tmp/link /tmp/zero /dev/zero /dev/tty /dev/ptmx /proc/self/mem \
         /proc/kmsg /proc/self/fd/4 /proc/1/environ; do
         for command in "files cat $path" "copy $id:$path out"; do
-            SECONDS=0
             run $command
             [ "$status" -ne 0 ]
-            [ "$SECONDS" -lt 5 ]
+            [ "$status" -ne 124 ] # its own end, not that of our patience
             [ ! -e out ]
         done
     done
     for path in /tmp/fifo /tmp/socket /dev/null; do
-        SECONDS=0
         run files write "$path" <secret
         status_is 64
         says "no regular file"
-        [ "$SECONDS" -lt 5 ]
     done
     run copy -r "$id:/tmp" out --json
     status_is 0
@@ -71,12 +68,11 @@ teardown() {
     need perl
     inside 'echo x >/tmp/leased'
     "$BRIG" sandbox exec --quiet "$id" -- perl -e \
-        'open F, "+</tmp/leased"; fcntl(F, 1024, 1) or die $!; $SIG{IO} = "IGNORE"; open G, ">/tmp/held"; sleep 20' </dev/null &
+        'open F, "+</tmp/leased"; fcntl(F, 1024, 1) or die $!; $SIG{IO} = "IGNORE"; open G, ">/tmp/held"; sleep 300' </dev/null &
     holder=$!
     eventually 10 inside 'test -e /tmp/held'
-    SECONDS=0
     run files cat /tmp/leased
-    [ "$SECONDS" -lt 5 ]
+    [ "$status" -ne 124 ] # the kernel would have it wait for 45 s, longer than we do
     kill "$holder"
 }
 
@@ -247,16 +243,15 @@ file" ]
 @test "a keeper that is killed is an error, not a wait" {
     make_box
     mkfifo pipe
-    "$BRIG" sandbox files write "$id" /tmp/file <pipe 2>said &
+    files write /tmp/file <pipe 2>said &
     writer=$!
     exec 9>pipe
     echo x >&9
     eventually 10 inside 'ls -A /tmp | grep -q "^\.brig-"'
     inside 'kill -9 $(ls /proc | grep -E "^[0-9]+$" | grep -v -x -e 1 -e $$) 2>/dev/null; true' || true
     exec 9>&-
-    SECONDS=0
-    run wait $writer
+    await "$writer"
     [ "$status" -ne 0 ]
-    [ "$SECONDS" -lt 5 ]
+    [ "$status" -ne 124 ]
     files ls /tmp
 }

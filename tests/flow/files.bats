@@ -328,7 +328,7 @@ file" ]
     echo beginning >&9
     eventually 10 being_written
     kill -INT $writer
-    run wait $writer
+    await "$writer"
     [ "$status" -ne 0 ]
     exec 9>&-
     [ "$(last_receipt .reason_code)" = CANCELLED ]

@@ -61,6 +61,17 @@ const create = async () => (await send('POST', '/sandbox', { language: 'python3'
 const execute = (id, command, more = {}) => send('POST', `/sandbox/${id}/process/execute`, { command, timeout: 30, ...more });
 const receipt = async (id) => (await send('GET', `/v1/receipts/${id}`)).json;
 
+// Signs what waits, with the key of a file.
+async function custodian(file) {
+    const { createPrivateKey, createPublicKey, sign } = await import('node:crypto');
+    const secret = createPrivateKey((await import('node:fs')).readFileSync(file));
+    const publicKey = createPublicKey(secret).export({ type: 'spki', format: 'der' }).subarray(-32);
+    return (waits, change = {}) => {
+        const preimage = createHash('sha256').update(`brig/approval/1\0confirm\0${waits.approval_id}\0${waits.intent_hash}`).digest();
+        return send('POST', '/api/v1/kernel/approve', { intent_hash: waits.intent_hash, signature_b64: sign(null, preimage, secret).toString('base64'), public_key_b64: publicKey.toString('base64'), challenge_response: null, ...change });
+    };
+}
+
 const scenarios = {
     // ---- questions ----
     async allowed() {
@@ -112,7 +123,8 @@ const scenarios = {
     },
 
     async denied() {
-        for (const answer of [await toolIntent('delete_all', { x: 1 }), await toolIntent('shell', { command: ['rm', '-rf', '/'] }), await execIntent('x', ['rm', 'a'])]) {
+        for (const answer of [await toolIntent('delete_all', { x: 1 }), await toolIntent('shell', { command: ['rm', '-rf', '/'] }),
+            await toolIntent('shell', { cmd: 'echo x; rm -rf /' }), await execIntent('x', ['rm', 'a'])]) {
             assert.equal(answer.status, 200);
             checkHeaders(answer, 'DENIED');
             assert.ok(!isAllowed(answer));
@@ -123,8 +135,8 @@ const scenarios = {
             assert.equal(answer.governance['Tool-Calls'], '0');
             assert.equal((await receipt(answer.governance['Receipt-ID'])).kind, 'denial');
         }
-        // What a shell would make of a text cannot be seen, so a person would have to say.
-        for (const args of [{ command: ['git', 'push'] }, { cmd: 'echo x; rm -rf /' }]) {
+        // What a shell would make of this text cannot be seen, so a person would have to say.
+        for (const args of [{ command: ['git', 'push'] }, { cmd: 'echo x; $TOOL -rf /' }]) {
             const ask = await toolIntent('shell', args);
             checkHeaders(ask, 'DENIED');
             assert.ok(!isAllowed(ask));
@@ -401,14 +413,7 @@ const scenarios = {
 
     // ---- a person's word ----
     async approve() {
-        const { createPrivateKey, createPublicKey, sign } = await import('node:crypto');
-        const pem = (await import('node:fs')).readFileSync(process.argv[5]);
-        const secret = createPrivateKey(pem);
-        const publicKey = createPublicKey(secret).export({ type: 'spki', format: 'der' }).subarray(-32);
-        const approve = async (waits, change = {}) => {
-            const preimage = createHash('sha256').update(`brig/approval/1\0confirm\0${waits.approval_id}\0${waits.intent_hash}`).digest();
-            return send('POST', '/api/v1/kernel/approve', { intent_hash: waits.intent_hash, signature_b64: sign(null, preimage, secret).toString('base64'), public_key_b64: publicKey.toString('base64'), challenge_response: null, ...change });
-        };
+        const approve = await custodian(process.argv[5]);
         const push = () => toolIntent('shell', { command: ['git', 'push'] });
         const first = await push();
         assert.equal(first.governance['Reason-Code'], 'DENY_APPROVAL_REQUIRED');
@@ -441,6 +446,70 @@ const scenarios = {
         const ran = await execute(id, 'git push --dry-run');
         assert.equal(ran.status, 200, ran.bytes.toString());
         checkRefused(await execute(id, 'git push --dry-run'), 403);
+        await send('DELETE', `/sandbox/${id}`);
+    },
+
+    // What was confirmed is bound by content, as everywhere else.
+    async target() {
+        const approve = await custodian(process.argv[5]);
+        const id = await create();
+        const write = async (text) => assert.equal((await send('PUT', `/sandbox/${id}/filesystem?path=/tmp/deploy.sh`, text)).status, 200);
+        const ask = () => execIntent(id, ['sh', '/tmp/deploy.sh']);
+        const run = (more) => execute(id, 'sh /tmp/deploy.sh', more);
+        // Confirmed, asked again, and yes; the approval is what it has.
+        const yes = async () => {
+            const { helm } = (await ask()).json;
+            assert.equal((await approve(helm)).status, 200);
+            assert.ok(isAllowed(await ask()));
+            return helm;
+        };
+        const changed = async (answer, what) => {
+            checkRefused(answer, 403, 'DENY_APPROVAL_REQUIRED');
+            assert.match(answer.json.error.message, what);
+            const kept = await receipt(answer.governance['Receipt-ID']);
+            assert.equal(kept.kind, 'denial');
+            assert.equal(kept.reason_code, 'APPROVAL_TARGET_CHANGED');
+            return kept;
+        };
+
+        await write('echo one\n');
+        const first = await yes();
+        const shown = (await send('GET', `/v1/approvals/${first.approval_id}`)).json;
+        assert.equal(shown.subject.action, 'exec');
+        assert.equal(shown.subject.operands[0].path, '/tmp/deploy.sh');
+        assert.equal(shown.subject.operands[0].sha256, sha256('echo one\n'));
+        assert.match(shown.subject.posture_hash, /^sha256:/);
+        // Unchanged, and in less time than was asked for, it runs.
+        const ran = await run({ timeout: 20 });
+        assert.equal(ran.json.output, 'one\n', ran.bytes.toString());
+        const kept = await receipt(ran.governance['Receipt-ID']);
+        assert.equal(kept.approval.approval_id, first.approval_id);
+        assert.equal(kept.approval.digest, first.intent_hash);
+
+        // Changed behind the yes it does not, and the word is used up.
+        const second = await yes();
+        await write('echo two >/tmp/ran\n');
+        const refused = await changed(await run(), /^\/tmp\/deploy.sh changed after it was confirmed/);
+        assert.equal(refused.approval.approval_id, second.approval_id);
+        await write('echo one\n');
+        checkRefused(await run(), 403, 'DENY_APPROVAL_REQUIRED');
+        assert.equal((await send('GET', `/sandbox/${id}/filesystem?path=/tmp/ran`)).status, 404);
+
+        // Changed behind the word, the question is another one.
+        const third = (await ask()).json.helm;
+        assert.equal((await approve(third)).status, 200);
+        await write('echo three\n');
+        const anew = await ask();
+        assert.ok(!isAllowed(anew));
+        assert.notEqual(anew.json.helm.approval_id, third.approval_id);
+        assert.match(anew.json.choices[0].message.content, /since approval .* this changed: \/tmp\/deploy.sh/);
+
+        // As it was confirmed it may run, but not under other rules: those were part of it.
+        await write('echo one\n');
+        assert.ok(isAllowed(await ask()));
+        const { execFileSync } = await import('node:child_process');
+        execFileSync(process.env.BRIG, ['policy', 'ceiling', 'set', 'ceiling.yaml']);
+        await changed(await run(), /^the policy, .* changed after it was confirmed/);
         await send('DELETE', `/sandbox/${id}`);
     },
 

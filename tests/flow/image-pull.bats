@@ -28,12 +28,8 @@ free_port() {
     perl -MIO::Socket::INET -e 'print IO::Socket::INET->new(Listen => 1, LocalAddr => "127.0.0.1")->sockport'
 }
 
-wait_for() { # COMMAND…: until it succeeds, at most ten seconds
-    local until=$((SECONDS + 10))
-    until "$@" >/dev/null 2>&1; do
-        [ $SECONDS -lt $until ] || return 1
-        sleep 0.05
-    done
+wait_for() { # COMMAND…: until it succeeds
+    eventually 10 "$@" >/dev/null 2>&1
 }
 
 start_registry() { # [HTPASSWD]

@@ -85,8 +85,9 @@ detach() {
     [ "$(ledger "SELECT json_extract(body, '\$.outcome.stdout_bytes') FROM receipts
         WHERE run_id = '$run_id' AND kind = 'outcome'")" -eq 5 ]
 
-    make --ttl 800ms
+    make
     run_id=$(detach sleep 300)
+    brig sandbox extend "$id" --ttl 500ms
     eventually 4 flock -n "$BRIG_HOME/boxes/$id.lock" true
     all_is_told
     [ "$(end_of "$run_id")" = SANDBOX_EXPIRED ]
@@ -132,9 +133,13 @@ told_of() {
     json_is .reason_code LIMIT_DISK
     json_is .signal 9
 
-    make --ttl 800ms
-    run --separate-stderr brig sandbox exec "$id" --json -- sleep 300 </dev/null
-    json_is .reason_code SANDBOX_EXPIRED
+    make
+    "$BRIG" sandbox exec "$id" --json -- sh -c 'sleep 300; :' >out 2>err </dev/null &
+    caller=$!
+    eventually 3 running_in_it
+    brig sandbox extend "$id" --ttl 500ms
+    await "$caller"
+    json_is .reason_code SANDBOX_EXPIRED "$(cat out)"
 
     make
     "$BRIG" sandbox exec "$id" --json -- sh -c 'echo here >&2; sleep 300' >out 2>err </dev/null &
@@ -152,11 +157,12 @@ running_in_it() {
 }
 
 @test "one that is paused expires like any other" {
-    make --ttl 1500ms
+    make
     in_it --keep -- sh -c 'setsid sleep 300 >/dev/null 2>&1 &' </dev/null
     pid=$(pid_one)
     inside=$(descendants "$pid")
     brig sandbox pause "$id"
+    brig sandbox extend "$id" --ttl 500ms
     # shellcheck disable=SC2086 # pids
     eventually 5 gone "$pid" $inside
     ended_with SANDBOX_EXPIRED

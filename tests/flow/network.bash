@@ -27,7 +27,7 @@ world_begin() {
         >"$BATS_TEST_TMPDIR/world/log" 2>&1 3>&- </dev/null &
     world_job=$!
     disown "$world_job"
-    for n in $(seq 300); do
+    for n in $(seq 1500); do
         [ ! -s "$BATS_TEST_TMPDIR/world/pid" ] || break
         kill -0 "$world_job" 2>/dev/null || break
         sleep 0.02
@@ -61,7 +61,7 @@ world_begin_as() {
     in_world sh -c 'echo $$ >"$1.new"; mv "$1.new" "$1"; shift; exec "$@"' sh "$file" "$@" \
         >"$file.out" 2>&1 3>&- </dev/null &
     disown $!
-    for n in $(seq 300); do
+    for n in $(seq 1500); do
         [ ! -s "$file" ] || break
         sleep 0.02
     done

@@ -191,7 +191,7 @@ teardown() {
     mkdir -p "$BRIG_HOME/egress"
     chmod 700 "$BRIG_HOME" "$BRIG_HOME/egress"
     world_begin_as liar.pid perl "$BRIG_ROOT/tests/flow/network-liar.pl" "$BRIG_HOME/egress/control.sock"
-    for _ in $(seq 100); do [ ! -S "$BRIG_HOME/egress/control.sock" ] || break; sleep 0.02; done
+    eventually 10 test -S "$BRIG_HOME/egress/control.sock"
     touch "$BRIG_HOME/egress/ca.pem"
     world_json --policy policy.yaml -- curl -sS http://allowed.test/
     json_is .verdict DENY
@@ -240,10 +240,7 @@ teardown() {
     need jq
     policy_of "$(allow web allowed.test)"
     world_begin_as serve.pid "$BRIG" serve --socket "$BATS_TEST_TMPDIR/s"
-    for _ in $(seq 300); do
-        ! grep -q "listening on unix" serve.pid.out || break
-        sleep 0.02
-    done
+    eventually 10 grep -q "listening on unix" serve.pid.out
     TOKEN=$("$BRIG" token create --scope read --scope run --scope policy --json | jq -r .token)
     call() {
         in_world curl -sS --max-time 30 --unix-socket "$BATS_TEST_TMPDIR/s" -H "Authorization: Bearer $TOKEN" \
@@ -283,4 +280,22 @@ teardown() {
     world_json --network policy --policy policy.yaml -- curl -sS --max-time 20 'http://allowed.test/y?key=%24%7Bvault:KEY%7D'
     [[ "$output" == *VAULT_NOT_BOUND* ]]
     not grep -q /y <(served)
+}
+
+@test "a policy that lists secrets lets no other go, whatever the vault has bound" {
+    printf 'a-secret-for-the-network' | "$BRIG" vault set KEY >/dev/null
+    "$BRIG" vault bind KEY --scheme http --port 80 --host allowed.test --slot query:key >/dev/null
+    policy_of "$(allow web allowed.test)"
+    printf 'secrets:\n  - {name: KEY, host: allowed.test, scheme: http, method: GET, path: "/x/**", slot: "query:key"}\n' >>policy.yaml
+    world_json --network policy --policy policy.yaml -- curl -sS --max-time 20 'http://allowed.test/x/1?key=%24%7Bvault:KEY%7D'
+    [ "$status" -eq 0 ]
+    served | grep -q '/x/1?key=a-secret-for-the-network'
+    world_json --network policy --policy policy.yaml -- curl -sS --max-time 20 'http://allowed.test/y?key=%24%7Bvault:KEY%7D'
+    [[ "$output" == *VAULT_NOT_LISTED* ]]
+    sed -i '/^secrets:/,$d' policy.yaml
+    echo 'secrets: []' >>policy.yaml
+    world_json --network policy --policy policy.yaml -- curl -sS --max-time 20 'http://allowed.test/x/2?key=%24%7Bvault:KEY%7D'
+    [[ "$output" == *VAULT_NOT_LISTED* ]]
+    not grep -q -e /y -e /x/2 <(served)
+    [ "$("$BRIG" receipts list --json | jq -c '[.. | objects | select(.kind? == "secret_use")] | length')" -eq 1 ]
 }

@@ -1,9 +1,14 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# brig policy explain and preset: what network rules come to, without a network.
+# brig policy explain and preset: what network rules come to, without a network; and what a command
+# would come to now, without running it.
 
 load common
 load sandbox
+
+teardown() {
+    [ -z "${server-}" ] || kill "$server" 2>/dev/null || true
+}
 
 write() {
     cat >policy.yaml <<'P'
@@ -171,4 +176,193 @@ END
     run brig policy explain --policy db.yaml --connect db.sandbox.internal:5432
     [ "$status" -eq 0 ]
     [[ ${lines[1]} == "tunnel by db, line 5: "*"if the other sandbox lets this one in"* ]]
+}
+
+# ---- a command: what else would refuse it ----
+
+# foreseen STATUS ARG…: explain says what it says, and a run says the same.
+foreseen() {
+    local status_wanted=$1 code
+    shift
+    run -"$status_wanted" brig policy explain --json "$@"
+    code=$(jq -r .reason_code <<<"$output")
+    answer=$output
+    run brig sandbox exec --quiet "$@"
+    status_is "$status_wanted"
+    [ "$(receipt .reason_code)" = "$code" ] || {
+        printf 'explain says %s, a run %s\n' "$code" "$(receipt .reason_code)" >&2
+        return 1
+    }
+    output=$answer
+}
+
+refusals() {
+    json_is '[.would_be_refused[].reason_code] | join(" ")' "$1"
+}
+
+entries() {
+    [ ! -e "$BRIG_HOME/receipts.db" ] && echo 0 || ledger 'SELECT count(*) FROM receipts'
+}
+
+@test "a bundle that does not count is told, and one that does is not" {
+    printf 'version: 1\ncommands: [{name: look, allow: [ls, "**"]}]\n' >p.yaml
+    brig policy bundle make --out b.json --key k --name n --version 2 p.yaml >/dev/null
+    brig policy bundle make --out old.json --key k --name n --version 1 p.yaml >/dev/null
+    brig policy bundle make --out short.json --key k --name s --version 1 --expires 1s p.yaml >/dev/null
+    foreseen 77 --policy b.json -- ls
+    refusals BUNDLE_UNTRUSTED
+    json_is .verdict DENY
+    json_is .policy_layer policy
+    json_is '.would_be_refused[0].policy_layer' policy
+    json_is '.would_be_refused[0].reason | test("whom nobody here trusts")' true
+    json_is '.rules[0].matched' true # what the rules say is told all the same
+    brig policy trust add "$(jq -r .public_key b.json)" >/dev/null
+    foreseen 0 --policy b.json -- ls
+    refusals ""
+    run -77 brig policy explain --policy b.json -- rm x
+    [ "${lines[-1]}" = "DENY by default, line 2 (POLICY_DEFAULT_DENY): $(brig policy explain --policy b.json --json -- rm x | jq -r .reason)" ]
+    over() {
+        run brig policy explain --policy short.json -- ls
+        [ "$status" -eq 77 ]
+    }
+    eventually 10 over
+    says "would be refused: BUNDLE_EXPIRED: bundle s, version 1, is over"
+    foreseen 77 --policy short.json -- ls
+    brig policy apply b.json >/dev/null
+    foreseen 0 -- ls
+    foreseen 77 --policy old.json -- ls
+    refusals BUNDLE_ROLLBACK
+    # A ceiling that wants bundles refuses everything else.
+    printf 'version: 1\ndefault: allow\nbundles: required\n' >c.yaml
+    brig policy ceiling set c.yaml >/dev/null
+    foreseen 0 -- ls
+    foreseen 77 --policy p.yaml -- ls
+    refusals POLICY_UNSIGNED
+    json_is .policy_layer ceiling
+    # One that cannot be read refuses everything.
+    echo 'x: [' >"$BRIG_HOME/ceiling.yaml"
+    foreseen 77 -- ls
+    refusals POLICY_INVALID
+}
+
+@test "a freeze is told to whom it concerns: everybody, a tenant, a principal" {
+    brig freeze --reason "an incident" >/dev/null
+    foreseen 77 -- ls
+    refusals SYSTEM_FROZEN
+    run -77 brig policy explain -- ls
+    [ "${lines[0]}" = 'would be refused: SYSTEM_FROZEN: everything is frozen, an incident: "brig freeze --status" tells by whom' ]
+    [[ "${lines[-1]}" == "DENY (SYSTEM_FROZEN): everything is frozen"* ]]
+    brig unfreeze >/dev/null
+    foreseen 0 -- ls
+    brig freeze --tenant acme >/dev/null
+    foreseen 0 -- ls
+    run -77 brig policy explain --tenant acme --json -- ls
+    refusals SYSTEM_FROZEN
+    brig unfreeze --tenant acme >/dev/null
+    brig freeze --principal bot >/dev/null
+    foreseen 0 -- ls
+    run -77 brig policy explain --principal bot --json -- ls
+    json_is .reason_code SYSTEM_FROZEN
+    run -64 brig policy explain --tenant ../x -- ls
+}
+
+@test "a budget that is used up is told; asking uses nothing of it" {
+    printf 'version: 1\ndefault: allow\nbudget: [{per: principal, within: 1h, runs: 1}]\n' >p.yaml
+    for _ in 1 2 3; do
+        run -0 brig policy explain --policy p.yaml -- ls
+    done
+    [ ! -e "$BRIG_HOME" ] # nothing was made to find that out
+    run -0 brig sandbox exec --policy p.yaml -- true
+    used=$(brig budget show --policy p.yaml --json)
+    foreseen 77 --policy p.yaml -- ls
+    refusals BUDGET_EXCEEDED
+    json_is '.reason | test("the runs budget of principal uid:[0-9]+ is used up: 1 in 1h")' true
+    run -0 brig policy explain --principal somebody-else --policy p.yaml -- ls
+    [ "$(brig budget show --policy p.yaml --json)" = "$used" ]
+    # The operator's, and one that cannot be held.
+    brig budget set --per tenant --within 1h --runs 1 >/dev/null
+    brig sandbox exec --quiet -- true
+    foreseen 77 -- ls
+    json_is '.reason | test("set by the operator")' true
+    brig budget remove --per tenant --within 1h >/dev/null
+    printf 'version: 1\ndefault: allow\nbudget: [{per: principal, within: 1h, cost: 1}]\n' >c.yaml
+    foreseen 77 --policy c.yaml -- ls
+    refusals POLICY_NOT_ENFORCEABLE
+    # What the rules refuse does not come to a budget.
+    printf 'version: 1\ndefault: deny\nbudget: [{per: principal, within: 1h, runs: 1}]\n' >d.yaml
+    foreseen 77 --policy d.yaml -- ls
+    refusals ""
+    json_is .reason_code POLICY_DEFAULT_DENY
+    # A question for a person does: nobody is asked in vain.
+    sed -i 's/default: deny/default: ask/' d.yaml
+    foreseen 77 --policy d.yaml -- ls
+    refusals BUDGET_EXCEEDED
+}
+
+@test "what a dead run has left reserved is not counted, and not settled by asking" {
+    need sqlite3
+    printf 'version: 1\ndefault: allow\nbudget: [{per: principal, within: 1h, runs: 2}]\n' >p.yaml
+    brig sandbox exec --quiet --policy p.yaml -- true
+    sqlite3 "$BRIG_HOME/budget.db" "INSERT INTO runs VALUES ('gone', 'nobody', 1000, 1, 0, 0, 0);
+        INSERT INTO holds SELECT 'gone', scope, name, window_s, 1, 0, 0, 0, 0 FROM accounts;
+        UPDATE accounts SET held_runs = held_runs + 1"
+    before=$(sqlite3 "$BRIG_HOME/budget.db" .dump)
+    for _ in 1 2; do
+        run -0 brig policy explain --policy p.yaml -- ls
+        [ "$(sqlite3 "$BRIG_HOME/budget.db" .dump)" = "$before" ]
+    done
+    run -0 brig sandbox exec --policy p.yaml -- true
+    run -77 brig policy explain --policy p.yaml -- ls
+    says BUDGET_EXCEEDED
+}
+
+@test "all of them at once, and the verdict is the one a run gets" {
+    printf 'version: 1\ndefault: allow\nrequires_release: agent\nbudget: [{per: principal, within: 1h, runs: 1}]\n' >p.yaml
+    printf 'version: 1\ndefault: allow\nbudget: [{per: principal, within: 1h, runs: 1}]\n' >once.yaml
+    brig policy bundle make --out b.json --key k --name n --version 1 p.yaml >/dev/null
+    brig sandbox exec --quiet --policy once.yaml -- true
+    brig freeze >/dev/null
+    n=$(entries)
+    run -77 brig policy explain --policy b.json -- ls
+    [ "$(grep -c '^would be refused: ' <<<"$output")" -eq 4 ]
+    [ "$(entries)" -eq "$n" ]
+    foreseen 77 --policy b.json -- ls
+    refusals "BUNDLE_UNTRUSTED SYSTEM_FROZEN RELEASE_REQUIRED BUDGET_EXCEEDED"
+    json_is .reason_code SYSTEM_FROZEN
+    brig unfreeze >/dev/null
+    foreseen 77 --policy b.json -- ls
+    json_is .reason_code BUNDLE_UNTRUSTED
+    brig policy trust add "$(jq -r .public_key b.json)" >/dev/null
+    foreseen 77 --policy b.json -- ls
+    refusals "RELEASE_REQUIRED BUDGET_EXCEEDED"
+    json_is .reason_code RELEASE_REQUIRED
+}
+
+@test "a decider outside is not asked about what is refused already" {
+    need perl
+    perl "$BRIG_ROOT/tests/flow/pdp-server.pl" "$WORK/port" "$WORK/asked" </dev/null >/dev/null 2>&1 3>&- &
+    server=$!
+    eventually 10 test -s port
+    printf 'version: 1\ndefault: allow\nexternal: {url: "http://127.0.0.1:%s/yes", protocol: opa, timeout: 5s}\n' "$(cat port)" >p.yaml
+    brig freeze >/dev/null
+    run brig policy explain --external --policy p.yaml --json -- ls
+    [ "$status" -eq 77 ]
+    json_is .reason_code SYSTEM_FROZEN
+    [ ! -e asked ]
+}
+
+@test "what is seen in a command is told: how much of it is known, and by which bytes" {
+    # shellcheck disable=SC2016 # for the shell inside
+    run --separate-stderr brig policy explain --json -- sh -c 'ls && rm -rf x; $X y'
+    json_is '.seen_count' 4
+    json_is '.seen[0] | "\(.known) \(.start) \(.end)"' "literal 0 26"
+    json_is '[.seen[1:][] | "\(.known) \(.start) \(.end) \(.within)"] | join(", ")' \
+        "literal 6 8 sh, literal 12 20 sh, opaque 22 26 sh"
+    json_is '.seen[2].words | join(" ")' "rm -rf x"
+    # shellcheck disable=SC2016 # likewise
+    run brig policy explain -- sh -c '$X y'
+    says 'sees bytes 6 to 10, opaque, inside sh, with something unseen: $X y'
+    # A command that is what it says needs no such lines.
+    run brig policy explain -- ls -l
+    [[ $output != *sees* ]]
 }

@@ -22,9 +22,37 @@ write() {
     run --separate-stderr brig policy check policy.yaml
     [ "$status" -eq 64 ]
     [ -z "$output" ]
-    [ "${stderr_lines[0]}" = 'brig: policy.yaml: line 3, column 5: unknown key "exce"; known keys here: name, allow, ask, deny, reason' ]
+    [ "${stderr_lines[0]}" = 'brig: policy.yaml: line 3, column 5: unknown key "exce"; known keys here: name, allow, ask, deny, reason, principal, tenant, provider, tool, env, paths, effect, risk, time, cost, when, approval' ]
     [ "${stderr_lines[1]}" = '    3 |   - exce: [ls]' ]
     [ "${stderr_lines[2]}" = '      |     ^' ]
+}
+
+@test "a wrong expression is shown where it is wrong" {
+    write 'version: 1' 'commands:' '  - deny: []' '    when: risk > 2 && princpal == "eve"'
+    run --separate-stderr brig policy check policy.yaml
+    [ "$status" -eq 64 ]
+    [[ ${stderr_lines[0]} == 'brig: policy.yaml: line 4, column 23: when: unknown name "princpal"; known are: principal, '* ]]
+    [ "${stderr_lines[1]}" = '    4 |     when: risk > 2 && princpal == "eve"' ]
+    [ "${stderr_lines[2]}" = '      |                       ^' ]
+}
+
+@test "conditions decide about a real run, whose receipt has its effect" {
+    write 'version: 1' 'default: deny' 'commands:' '  - {name: look, allow: [], risk: "<=E1"}' \
+        '  - {name: writes, allow: [], effect: DATA_WRITE, when: '"'"'principal != "nobody-at-all" && !network'"'"'}'
+    run --separate-stderr brig sandbox exec --json --policy policy.yaml -- ls /
+    [ "$status" -eq 0 ]
+    json_is .rule look
+    json_is .effect_class DATA_READ
+    json_is .effect_risk E0
+    run --separate-stderr brig sandbox exec --json --policy policy.yaml -- touch /sandbox/tmp/x
+    json_is .rule writes
+    run --separate-stderr brig sandbox exec --json --policy policy.yaml -- rm /sandbox/tmp/x
+    json_is .verdict DENY
+    json_is .effect_class DATA_DELETE
+    json_is .effect_risk E3
+    id=$(jq -r .receipt_id <<<"$output")
+    run --separate-stderr brig receipts show "$id"
+    [[ $output == *DATA_DELETE* ]]
 }
 
 @test "the same as JSON" {
@@ -77,7 +105,7 @@ write() {
 
 @test "a FIFO in place of the file does not hang" {
     mkfifo policy.yaml
-    run timeout 5 "$BRIG" policy check policy.yaml
+    run timeout 30 "$BRIG" policy check policy.yaml
     [ "$status" -eq 64 ]
 }
 

@@ -18,7 +18,7 @@ run_page() {
 }
 
 @test "README.md does what it shows" {
-    run_page README.md 9
+    run_page README.md 10
 }
 
 @test "docs/formats/posture.md does what it shows" {

@@ -212,3 +212,16 @@ raw() {
     run -0 brig receipts verify --json
     json_is .integrity intact
 }
+
+@test "what a custodian confirmed is bound by content; what changed since does not run" {
+    strict_policy
+    sed -i 's/  - ask: .*/  - ask: [sh, "**"]/' policy.yaml
+    openssl genpkey -algorithm ed25519 -out custodian.pem
+    brig approvals enroll carol --public-key "$(openssl pkey -in custodian.pem -pubout -outform DER | tail -c 32 | od -An -tx1 | tr -d ' \n')"
+    serve --policy policy.yaml
+    TOKEN=$(token)
+    printf 'version: 1\ncommands: [{deny: [rm, "**"]}]\n' >ceiling.yaml
+    client target custodian.pem
+    run -0 brig receipts verify --json
+    json_is .integrity intact
+}

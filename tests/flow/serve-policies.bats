@@ -72,6 +72,93 @@ is_status() {
     json_is '.providers[0].name' local
 }
 
+@test "explain says what a run would get now, and what refuses it besides the rules; it has no effect" {
+    need jq curl
+    refusals() {
+        json_is '[.would_be_refused[].reason_code] | join(" ")' "$1"
+    }
+    # same JSON: the run gets the verdict that was told.
+    same() {
+        local code
+        code=$(jq -r .reason_code <<<"$output")
+        post /v1/runs "$1"
+        if [ "$http" = 200 ]; then json_is .reason_code "$code"; else json_is .error.reason_code "$code"; fi
+    }
+    printf 'version: 1\ndefault: deny\ncommands: [{name: cheap, allow: [make], cost: "<=0.5"}]\n' >cost.yaml
+    printf 'version: 1\ndefault: allow\n' >open.yaml
+    brig policy bundle make --out b.json --key k --name n --version 1 open.yaml >/dev/null
+    serve
+    other=$(token --tenant acme --scope read --scope run)
+    TOKEN=$(token --scope read --scope run)
+    # A cost is what is said, as on the command line.
+    for case in '"0.5" ALLOW' '"0.51" DENY' 'null DENY'; do
+        read -r cost verdict <<<"$case"
+        post /v1/policies/explain "$(jq -nc --rawfile t cost.yaml --argjson c "$cost" '{command:["make"],policy:$t} + if $c then {cost:$c} else {} end')"
+        is_status 200
+        json_is .verdict "$verdict"
+        refusals ""
+    done
+    for cost in '"much"' '"-1"' '"0.1234567"' '1'; do
+        post /v1/policies/explain '{"command":["make"],"cost":'"$cost"'}'
+        refused 400 invalid
+    done
+    # A bundle nobody trusts.
+    post /v1/policies/explain "$(jq -nc --rawfile t b.json '{command:["true"],policy:$t}')"
+    is_status 200
+    json_is .reason_code BUNDLE_UNTRUSTED
+    json_is '.would_be_refused[0].policy_layer' policy
+    # What is seen in it, as on the command line.
+    # shellcheck disable=SC2016 # its words
+    script='rm -rf $X; "$0" | base64'
+    post /v1/policies/explain "$(jq -nc --arg s "$script" '{command: ["sh", "-c", $s]}')"
+    [ "$(jq -c '[.seen, .seen_count]' <<<"$output")" = "$(brig policy explain --json -- sh -c "$script" | jq -c '[.seen, .seen_count]')" ]
+    json_is '.seen_count > 1' true
+    # A release that is missing.
+    post /v1/policies/explain '{"command":["true"],"policy":"version: 1\ndefault: allow\nrequires_release: agent\n"}'
+    json_is .requires_release agent
+    refusals RELEASE_REQUIRED
+    # A budget.
+    brig budget set --per tenant --within 1h --runs 1 >/dev/null
+    post /v1/policies/explain '{"command":["true"]}'
+    json_is .verdict ALLOW
+    same '{"command":["true"]}'
+    before=$(ledger 'SELECT count(*) FROM receipts')
+    for _ in 1 2 3; do
+        post /v1/policies/explain '{"command":["true"]}'
+        refusals BUDGET_EXCEEDED
+    done
+    [ "$(ledger 'SELECT count(*) FROM receipts')" -eq "$before" ]
+    api /v1/budgets
+    json_is '.budgets[0].amounts[0].used' 1
+    json_is '.budgets[0].amounts[0].reserved' 0
+    post /v1/policies/explain '{"command":["true"]}'
+    same '{"command":["true"]}'
+    # A freeze, which is stronger; of the tenant it concerns.
+    brig freeze --tenant default >/dev/null
+    post /v1/policies/explain '{"command":["true"]}'
+    refusals "SYSTEM_FROZEN BUDGET_EXCEEDED"
+    json_is .reason_code SYSTEM_FROZEN
+    same '{"command":["true"]}'
+    TOKEN=$other
+    post /v1/policies/explain '{"command":["true"]}'
+    json_is .verdict ALLOW
+    refusals ""
+    brig unfreeze --tenant default >/dev/null
+    brig freeze >/dev/null
+    post /v1/policies/explain '{"command":["true"]}'
+    json_is .reason_code SYSTEM_FROZEN
+    brig unfreeze >/dev/null
+    # And the tenant's own budget, told by the command line, too.
+    BRIG_HOME=$BRIG_HOME/tenants/acme brig budget set --per tenant --within 1h --runs 1 >/dev/null
+    post /v1/runs '{"command":["true"]}'
+    is_status 200
+    post /v1/policies/explain '{"command":["true"]}'
+    refusals BUDGET_EXCEEDED
+    run -77 brig policy explain --tenant acme --json -- true
+    refusals BUDGET_EXCEEDED
+    serve_end
+}
+
 @test "a daemon's policy is the tenant's; a sandbox is explained and made again as it was" {
     cp "$BRIG_ROOT/policies/default.yaml" p.yaml
     serve --policy p.yaml
@@ -146,12 +233,17 @@ receipts verify     verifyReceipts
 receipts head       getReceiptsHead
 receipts export     exportReceipts
 policy check        checkPolicy
-policy explain      - needs no daemon: the file alone decides
+policy explain      explainPolicy
 policy preset       - the configuration of the machine it is typed on
 policy suggest      - prints what a person may then apply; reads the operator's journal
 policy proposals    - a person answers on the machine the sandboxes are on; no routes for it yet
 policy apply        applyPolicy
 policy reset        resetPolicy
+policy ceiling      - belongs to the operator of the machine, above every tenant
+policy diff         - needs no daemon: the files alone decide
+policy test         - needs no daemon: the files alone decide
+policy bundle       - signs files of the machine it is typed on; checkPolicy reads one
+policy trust        - belongs to the operator of the machine, above every tenant
 image pull          pullImage
 image import        importImage
 image list          listImages
@@ -168,6 +260,8 @@ approvals confirm   confirmApproval
 approvals reject    rejectApproval
 approvals enroll    - whose key counts is the operator's to say
 approvals custodians - whose key counts is the operator's to say
+approvals notify    - who is told is the operator's to say
+approvals renew     - that what was lost begins anew is for the operator at the machine to say
 freeze              freeze listFrozen
 unfreeze            unfreeze
 vault set           setSecret
@@ -179,6 +273,26 @@ vault show          showSecret
 vault remove        removeSecret
 vault rekey         - where the vault's key is kept is the operator's to say
 usage               showUsage
+budget show         showBudgets
+budget set          - what may be used is the operator's to say
+budget remove       - what may be used is the operator's to say
+budget reset        - what may be used is the operator's to say
+budget price        - what things cost is the operator's to say
+budget renew        - that what was lost begins anew is for the operator at the machine to say
+advisory check      checkAdvisory
+advisory run        - with an agent, a custodian and a state directory of this machine
+advisory report     showAdvisorySession listAdvisorySessions listAdvisoryEvents listAdvisoryEnvelopes
+advisory replay     - with an agent, a custodian and a state directory of this machine
+advisory export     - with an agent, a custodian and a state directory of this machine
+advisory actions    listAdvisoryActions showAdvisoryAction
+advisory confirm    confirmAdvisoryAction
+advisory reject     rejectAdvisoryAction
+advisory end        endAdvisorySession
+gate report         showGate
+gate sign           - who may leave advisory mode is for custodians at the machine to say
+gate release        - who may leave advisory mode is for custodians at the machine to say
+gate revoke         - who may leave advisory mode is for custodians at the machine to say
+gate status         showGate
 doctor              doctor
 version             getVersion
 sandbox diff        - compares with a folder of the machine, which is its operator's

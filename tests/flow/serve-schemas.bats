@@ -113,7 +113,24 @@ deleted() {
     deleted revokeToken "/v1/tokens/$(printf '%s' "$output" | jq -r .token_id)"
     got listTokens /v1/tokens
     got listFrozen /v1/freeze
+    posted checkAdvisory /v1/advisory/check '{"kind":"output","value":"I will rm -rf /etc"}'
+    posted beginAdvisorySession /v1/advisory/sessions '{"agent_id":"a","agent_version":"1","constitution":"Advise."}'
+    A=/v1/advisory/sessions/$(printf '%s' "$output" | jq -r .run_id)
+    got listAdvisorySessions /v1/advisory/sessions
+    got showAdvisorySession "$A"
+    posted addAdvisoryTurn "$A/turns" '{"text":"what?","output":"I will rm -rf /etc"}'
+    got viewAdvisorySession "$A/view"
+    got listAdvisoryEnvelopes "$A/envelopes"
+    got listAdvisoryEvents "$A/events"
+    posted requestAdvisoryAction "$A/actions" '{"action_request":{"type":"filesystem","operation":"delete","target":"/etc/x","risk":"irreversible"}}'
+    got showAdvisoryAction "$A/actions/$(printf '%s' "$output" | jq -r .request_id)"
+    posted requestAdvisoryAction "$A/actions" '{"action_request":{"type":"filesystem","operation":"create","target":"/sandbox/output/x","risk":"reversible","content":"x"}}'
+    got showAdvisoryAction "$A/actions/$(printf '%s' "$output" | jq -r .request_id)"
+    got listAdvisoryActions "$A/actions"
+    api -X POST "$A/end" && kept endAdvisorySession
+    got showGate /v1/gate/a
     got showUsage /v1/usage
+    got showBudgets /v1/budgets
     api -X PUT --data-binary '{"value":"canary-of-schemas"}' /v1/vault/KEY && kept setSecret
     posted rotateSecret /v1/vault/KEY/rotate '{"value":"canary-of-schemas-2"}'
     posted bindSecret /v1/vault/KEY/bindings '{"host":"api.example.org","slot":"header:authorization"}'
@@ -136,7 +153,7 @@ deleted() {
     printf '%s' "$output" >openapi.json
     node "$BRIG_ROOT/tests/flow/check-schema.mjs" openapi.json answers >unseen
     # These need a registry or custodians; their own tests have them. Anything else was forgotten here.
-    forgotten=$(grep -v '^pullImage \|^showApproval \|^confirmApproval \|^rejectApproval \|^freeze \|^unfreeze ' unseen || true)
+    forgotten=$(grep -v '^pullImage \|^showApproval \|^confirmApproval \|^rejectApproval \|^confirmAdvisoryAction \|^rejectAdvisoryAction \|^freeze \|^unfreeze ' unseen || true)
     [ -z "$forgotten" ] || {
         echo "no answer was looked at: $forgotten" >&2
         return 1

@@ -272,7 +272,7 @@ teardown() {
     post /v1/runs '{"command":["echo","hello"]}' -N -H 'Accept: text/event-stream'
     grep -q '^event: stdout' <<<"$output"
     grep -q '^id: 6.0' <<<"$output"
-    grep '^data:' <<<"$output" | tail -n 1 | sed 's/^data: //' | jq -e '.exit_code == 0'
+    grep '^data: {' <<<"$output" | tail -n 1 | sed 's/^data: //' | jq -e '.exit_code == 0'
 }
 
 @test "characters that are cut between two reads arrive whole" {
