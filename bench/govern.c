@@ -290,7 +290,8 @@ static void measure_one_shot(const char *dir)
             struct err err;
 
             make_run(&run, true);
-            run.verdict = (struct verdict){VERDICT_ALLOW, REASON_POLICY_ALLOW, "build", 4, NULL};
+            run.verdict = (struct verdict){
+                .kind = VERDICT_ALLOW, .reason = REASON_POLICY_ALLOW, .rule = "build", .line = 4};
             at[0] = now_ns();
             if (record_open(dir, &record, &err) < 0)
                 give_up("opening", err.text);
