@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /* From the release of a parked sandbox to its end: streams pass through, are counted and hashed;
- * time runs out; signals to us become the command's; box says how it ended.
- *
- * Everything waits in one poll. Our own descriptors stay blocking, because their open files may be
- * shared with a shell; a stream is written only when poll says so, and to a pipe or terminal at
- * most as much as then fits. */
+ * time runs out; signals to us become the command's; box says how it ended. Everything waits in one
+ * poll. */
 
 #include "flow/execute/local.h"
 #include "flow/execute/orders.h"
+#include "flow/execute/relay-flow.h"
 
 #include "lib/base/clock.h"
 #include "lib/base/memory.h"
@@ -24,35 +22,13 @@
 #include <sys/ioctl.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 
-#define CHUNK_BYTES 65536U
-#define WIDE_BYTES (1024U * 1024U)
-#define FIRST_BYTES 1024U
-#define SURE_BYTES 4096U /* PIPE_BUF: never blocks after POLLOUT */
 #define GRACE_US 250000U
 #define TERMINAL_WAIT_MS 5000
 #define CANCEL_GRACE_US 2000000U
 #define SAME_BREATH_US 300000U
 #define READER_WAIT_US 1000000U
-
-/* One direction: bytes wait in `held` until the sink takes them. */
-struct flow {
-    int from;   /* -1: closed */
-    int to;     /* -1: nobody listens; bytes are still counted */
-    char *held; /* CHUNK_BYTES of them, once there was something to hold */
-    size_t held_at, held_n;
-    size_t step; /* how much one write may take */
-    uint64_t bytes;
-    struct hasher hasher;
-    struct buf kept;
-    bool keep;
-    bool truncated;
-    bool unread;
-    bool close_to;   /* the sink is ours to close when the source ends */
-    bool close_from; /* the source is ours to close when the sink is gone */
-};
 
 struct relay {
     struct run *run;
@@ -67,143 +43,6 @@ struct relay {
     bool clear; /* nothing of it is left inside, and the connection is as good as new */
     bool killed;
 };
-
-/* How much can be written at once without being made to wait: a writer that cannot wait, and a
- * file, take what they can. */
-static size_t step_for(int to)
-{
-    struct stat st;
-    int flags = to >= 0 ? fcntl(to, F_GETFL) : -1;
-
-    if (flags < 0)
-        return SURE_BYTES;
-    if ((flags & O_NONBLOCK) || (fstat(to, &st) == 0 && S_ISREG(st.st_mode)))
-        return CHUNK_BYTES;
-    return SURE_BYTES;
-}
-
-static void flow_init(struct flow *flow, int from, int to, bool keep, uint64_t keep_max)
-{
-    flow->from = from;
-    flow->to = to;
-    flow->held = NULL;
-    flow->held_at = flow->held_n = 0;
-    flow->bytes = 0;
-    flow->keep = keep;
-    flow->kept = BUF(keep_max < SIZE_MAX ? (size_t)keep_max : SIZE_MAX);
-    flow->truncated = flow->unread = false;
-    flow->close_to = flow->close_from = false;
-    flow->step = step_for(to);
-    hasher_init(&flow->hasher);
-}
-
-static void keep_bytes(struct flow *flow, const char *bytes, size_t n)
-{
-    size_t room = flow->kept.max - flow->kept.n;
-    struct err ignored; /* the room was just measured */
-
-    if (!flow->keep)
-        return;
-    if (n > room) {
-        flow->truncated = true;
-        n = room;
-    }
-    if (buf_add(&flow->kept, bytes, n, &ignored) < 0)
-        flow->truncated = true;
-}
-
-static void close_source(struct flow *flow)
-{
-    if (flow->close_from && flow->from >= 0)
-        (void)close(flow->from);
-    flow->from = -1;
-    if (flow->close_to && flow->held_n == 0 && flow->to >= 0) {
-        (void)close(flow->to);
-        flow->to = -1;
-    }
-}
-
-/* Most streams end without a byte: those cost no memory. */
-static ssize_t read_some(struct flow *flow)
-{
-    char first[FIRST_BYTES];
-    ssize_t got;
-
-    if (flow->held)
-        return read(flow->from, flow->held, CHUNK_BYTES);
-    got = read(flow->from, first, sizeof first);
-    if (got > 0) {
-        flow->held = xmalloc(CHUNK_BYTES);
-        memcpy(flow->held, first, (size_t)got);
-    }
-    return got;
-}
-
-static void flow_read(struct flow *flow)
-{
-    ssize_t got = read_some(flow);
-
-    if (got < 0 && (errno == EINTR || errno == EAGAIN))
-        return;
-    if (got <= 0) {
-        close_source(flow);
-        return;
-    }
-    /* Whoever writes much is worth a wider pipe; where none is to be had, it only costs turns. */
-    if (flow->bytes < WIDE_BYTES && flow->bytes + (uint64_t)got >= WIDE_BYTES)
-        (void)fcntl(flow->from, F_SETPIPE_SZ, (int)WIDE_BYTES);
-    flow->bytes += (uint64_t)got;
-    hasher_add(&flow->hasher, flow->held, (size_t)got);
-    keep_bytes(flow, flow->held, (size_t)got);
-    flow->held_at = 0;
-    flow->held_n = flow->to >= 0 ? (size_t)got : 0;
-}
-
-static void flow_write(struct flow *flow)
-{
-    size_t n = flow->held_n < flow->step ? flow->held_n : flow->step;
-    ssize_t wrote = write(flow->to, flow->held + flow->held_at, n);
-
-    if (wrote < 0 && (errno == EINTR || errno == EAGAIN))
-        return;
-    if (wrote < 0) {
-        /* Whoever listened is gone. The writer behind us learns it as it would without us. */
-        flow->held_n = 0;
-        if (flow->close_to)
-            (void)close(flow->to);
-        flow->to = -1;
-        close_source(flow);
-        return;
-    }
-    flow->held_at += (size_t)wrote;
-    flow->held_n -= (size_t)wrote;
-    if (flow->held_n == 0 && flow->from < 0)
-        close_source(flow);
-}
-
-/* What this flow waits for now. */
-static struct pollfd flow_poll(const struct flow *flow)
-{
-    if (flow->held_n)
-        return (struct pollfd){.fd = flow->to, .events = POLLOUT};
-    return (struct pollfd){.fd = flow->from, .events = POLLIN};
-}
-
-static void flow_act(struct flow *flow, const struct pollfd *polled)
-{
-    if (!polled->revents || polled->fd < 0)
-        return;
-    if (!flow->held_n)
-        flow_read(flow);
-    /* A sink that never makes us wait need not be asked first. */
-    if (flow->held_n && (polled->fd == flow->to || flow->step == CHUNK_BYTES))
-        flow_write(flow);
-}
-
-static bool is_open(const struct flow *flow)
-{
-    return flow->from >= 0 || flow->held_n > 0;
-}
 
 /* ---- signals and time ---- */
 
@@ -293,8 +132,8 @@ static int take_terminal(struct relay *relay, struct err *err)
     if (relay->in.to >= 0)
         (void)close(relay->in.to);
     relay->in.to = in_fd;
-    close_source(&relay->out);
-    close_source(&relay->err);
+    flow_close_source(&relay->out);
+    flow_close_source(&relay->err);
     relay->out.from = relay->tty_fd;
     return 0;
 }
@@ -466,7 +305,7 @@ static bool is_over(const struct relay *relay, int inside_fd, int supervisor_fd)
     bool ended = is_ours(local) ? local->gone || supervisor_fd < 0 : inside_fd < 0 || relay->clear;
 
     return ended && (relay->run->action.keep_background || clock_us() >= relay->give_up_us ||
-                     (!is_open(&relay->out) && !is_open(&relay->err)));
+                     (!flow_is_open(&relay->out) && !flow_is_open(&relay->err)));
 }
 
 static void read_what_is_there(struct relay *relay)
@@ -474,7 +313,7 @@ static void read_what_is_there(struct relay *relay)
     struct flow *flows[] = {&relay->out, &relay->err};
 
     for (size_t i = 0; i < COUNT(flows); i++)
-        while (is_open(flows[i])) {
+        while (flow_is_open(flows[i])) {
             struct pollfd polled = flow_poll(flows[i]);
 
             if (poll(&polled, 1, 0) != 1)
@@ -515,8 +354,8 @@ static int loop(struct relay *relay, struct err *err)
     relay->local->clear = relay->clear && inside_fd >= 0 && !is_ours(relay->local);
     read_what_is_there(relay);
     if (clock_us() >= relay->give_up_us) {
-        relay->out.unread = is_open(&relay->out);
-        relay->err.unread = is_open(&relay->err);
+        relay->out.unread = flow_is_open(&relay->out);
+        relay->err.unread = flow_is_open(&relay->err);
         relay->out.truncated |= relay->out.unread;
         relay->err.truncated |= relay->err.unread;
     }
@@ -612,7 +451,7 @@ int relay(struct run *run, struct local *local, const struct streams *streams, s
     relay->out.close_from = relay->err.close_from = true;
     local->out_fd = local->err_fd = -1;
     if (streams->in_fd < 0)
-        close_source(&relay->in);
+        flow_close_source(&relay->in);
     if (local->joined)
         failed = joined_start(run, local, err);
     else
@@ -626,8 +465,8 @@ int relay(struct run *run, struct local *local, const struct streams *streams, s
     run->outcome.duration_us = clock_us() - began_us;
     if (relay->in.to >= 0)
         (void)close(relay->in.to);
-    close_source(&relay->out);
-    close_source(&relay->err);
+    flow_close_source(&relay->out);
+    flow_close_source(&relay->err);
     finish(relay);
     return failed;
 }
@@ -675,7 +514,7 @@ int relay_attached(int fd, const int pipes[3], const struct streams *streams, in
     relay->in.close_to = relay->out.close_from = relay->err.close_from = true;
     if (tty)
         send_size(fd, NULL);
-    while (fd >= 0 || is_open(&relay->out) || is_open(&relay->err)) {
+    while (fd >= 0 || flow_is_open(&relay->out) || flow_is_open(&relay->err)) {
         struct pollfd polled[] = {
             flow_poll(&relay->in),
             flow_poll(&relay->out),
@@ -704,7 +543,7 @@ int relay_attached(int fd, const int pipes[3], const struct streams *streams, in
         }
     }
     for (size_t i = 0; i < COUNT(flows); i++) {
-        close_source(flows[i]);
+        flow_close_source(flows[i]);
         free(flows[i]->held);
     }
     if (relay->in.to >= 0)
