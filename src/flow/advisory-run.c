@@ -483,13 +483,13 @@ static int open_pipes(struct conversation *talk, struct err *err)
         return err_os(err, "making a pipe");
     talk->streams.in_fd = in[0];
     talk->to_fd = in[1];
-    if (pipe2(out, O_CLOEXEC) < 0 || pipe2(talk->orders, O_CLOEXEC) < 0)
+    if (pipe2(out, O_CLOEXEC) < 0)
         return err_os(err, "making a pipe");
     talk->from_fd = out[0];
     talk->streams.out_fd = out[1];
     talk->streams.err_fd = -1;
     talk->streams.is_released = &talk->is_there;
-    if (fcntl(talk->to_fd, F_SETFL, O_NONBLOCK) < 0 ||
+    if (pipe2(talk->orders, O_CLOEXEC) < 0 || fcntl(talk->to_fd, F_SETFL, O_NONBLOCK) < 0 ||
         fcntl(talk->from_fd, F_SETFL, O_NONBLOCK) < 0 ||
         fcntl(talk->orders[0], F_SETFL, O_NONBLOCK) < 0)
         return err_os(err, "making a pipe");
@@ -574,18 +574,40 @@ static int tell_box(struct conversation *talk, struct err *err)
                : 0;
 }
 
+static int end_session(struct conversation *talk, const struct request *request, const char *how,
+                       struct err *err)
+{
+    struct run closing;
+    int failed;
+
+    run_init(&closing);
+    failed = govern_advise_end(talk->govern, request, talk->advise, how, &closing, err);
+    run_done(&closing);
+    return failed;
+}
+
+/* A session that began has an end, also where there is no way to speak with its agent. What is told
+ * is why there is none. */
+static int never_held(struct conversation *talk, const struct request *request)
+{
+    struct err err;
+
+    execute_obey(talk->govern->execute, -1);
+    if (tell_box(talk, &err) == 0)
+        (void)end_session(talk, request, ADVISE_FAILED, &err); /* then somebody gives it one */
+    return -1;
+}
+
 static int hold_conversation(struct conversation *talk, const struct request *request,
                              const struct advise_terms *terms, struct err *err)
 {
     struct err why = {0}, leaving;
     const char *end;
-    struct run closing;
-    int failed;
 
     talk->until_us = clock_us() + (uint64_t)talk->advise->terms.deadline_s * 1000000;
     fill_request(talk, request, talk->talk);
     if (open_pipes(talk, err) < 0 || start_box(talk, err) < 0)
-        return -1;
+        return never_held(talk, request);
     end = converse(talk, terms, &why);
     if (talk->is_stopped || say_end(talk, &leaving) < 0)
         (void)!order_give(talk->orders[1], ORDER_CANCEL, 0, err); /* it ends at its deadline */
@@ -594,11 +616,7 @@ static int hold_conversation(struct conversation *talk, const struct request *re
     if (tell_box(talk, err) < 0)
         return -1;
     CRASH_POINT("advisory-box-told");
-    run_init(&closing);
-    failed = govern_advise_end(talk->govern, request, talk->advise, end ? end : ADVISE_FAILED,
-                               &closing, err);
-    run_done(&closing);
-    if (failed)
+    if (end_session(talk, request, end ? end : ADVISE_FAILED, err) < 0)
         return -1;
     if (talk->run_failed) {
         *err = talk->run_err;

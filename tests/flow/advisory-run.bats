@@ -736,3 +736,22 @@ fails() {
         timeout -k 5 $PATIENCE '$BRIG' advisory run -- '$AGENT'"
     says "a turn of more than 128 KiB"
 }
+
+@test "where nobody can speak with the agent, the session that began has an end all the same" {
+    need strace
+    local nth ended=0
+    for ((nth = 1; nth <= 8; nth++)); do
+        rm -rf "$BRIG_HOME/advisory"
+        # A leak cannot be looked for in a process that is traced.
+        ASAN_OPTIONS="${ASAN_OPTIONS-}:detect_leaks=0" run timeout -k 5 "$PATIENCE" strace -o /dev/null -e trace=pipe2 \
+            -e "inject=pipe2:error=EMFILE:when=$nth" "$BRIG" advisory run --prompt hello -- "$AGENT" </dev/null
+        [[ $output == *"making a pipe"* ]] || continue
+        [ "$status" -ne 0 ]
+        run -0 brig advisory report --json
+        json_is '.sessions | length' 1
+        json_is '.sessions[0].ended' true
+        json_is '.sessions[0].ended_by' failed
+        ended=$((ended + 1))
+    done
+    [ "$ended" -eq 3 ] # to it, from it, and to its box
+}
