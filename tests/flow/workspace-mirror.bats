@@ -333,7 +333,7 @@ A up leads_out" ]
     mirror
     in_it -- sh -c 'mkdir many; for i in $(seq 1500); do echo $i >many/$i; done'
     for delay in 0.01 0.03 0.08 0.15; do
-        brig sandbox sync "$id" --apply >/dev/null 2>&1 3>&- &
+        "$BRIG" sandbox sync "$id" --apply >/dev/null 2>&1 3>&- & # itself, not a shell around it
         pid=$!
         sleep "$delay"
         kill -9 "$pid" 2>/dev/null || true

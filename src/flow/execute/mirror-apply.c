@@ -128,6 +128,18 @@ static int open_copy(int dir_fd, const char *temp, bool *named, struct err *err)
     return fd < 0 ? err_os(err, "making it") : fd;
 }
 
+/* A new file gets its only name when it is complete: whoever is killed leaves nothing beside it. */
+static int link_new(const char *link, int dir_fd, const char *name,
+                    const struct mirror_pending *pending, struct err *err)
+{
+    if (check_place(dir_fd, name, pending, err) < 0)
+        return -1;
+    if (linkat(AT_FDCWD, link, dir_fd, name, AT_SYMLINK_FOLLOW) == 0)
+        return 0;
+    return errno == EEXIST ? err_set(err, ERR_CONFLICT, "it changed here meanwhile")
+                           : err_os(err, "naming it");
+}
+
 static int apply_file(struct mirror *mirror, const struct mirror_pending *pending, int dir_fd,
                       const char *name, struct err *err)
 {
@@ -146,6 +158,8 @@ static int apply_file(struct mirror *mirror, const struct mirror_pending *pendin
         return -1;
     }
     (void)snprintf(link, sizeof link, "/proc/self/fd/%d", to);
+    if (!named && pending->host.type == 0)
+        return link_new(link, dir_fd, name, pending, err);
     if (!named && linkat(AT_FDCWD, link, dir_fd, temp, AT_SYMLINK_FOLLOW) < 0)
         return err_os(err, "naming it");
     return put_in_place(dir_fd, temp, name, pending, err);
