@@ -165,31 +165,49 @@ int base64_encode(struct str bytes, struct buf *out, struct err *err)
     return buf_add(out, block, n, err);
 }
 
-/* Bytes of a character here that drives a terminal, or turns round or hides what stands around it:
- * C1 controls, marks of direction, what has no width. 0: it is none of them. */
+/* What drives a terminal, turns round what stands around it, or is drawn as nothing or as a blank:
+ * C1 controls, marks of direction, ends of lines, Default_Ignorable_Code_Point, the marks of
+ * interlinear notes, and blanks other than the one of ASCII. */
+static const struct {
+    uint32_t first, last;
+} misleads[] = {
+    {0x80,    0xA0   },
+    {0xAD,    0xAD   },
+    {0x34F,   0x34F  },
+    {0x61C,   0x61C  },
+    {0x115F,  0x1160 },
+    {0x1680,  0x1680 },
+    {0x17B4,  0x17B5 },
+    {0x180B,  0x180F },
+    {0x2000,  0x200F },
+    {0x2028,  0x202F },
+    {0x205F,  0x206F },
+    {0x2800,  0x2800 },
+    {0x3000,  0x3000 },
+    {0x3164,  0x3164 },
+    {0xFE00,  0xFE0F },
+    {0xFEFF,  0xFEFF },
+    {0xFFA0,  0xFFA0 },
+    {0xFFF0,  0xFFFB },
+    {0x1BCA0, 0x1BCA3},
+    {0x1D173, 0x1D17A},
+    {0xE0000, 0xE0FFF},
+};
+
+/* Bytes of the character that begins here if it is one of these, else 0. s is UTF-8. */
 static size_t misleading(struct str s, size_t i)
 {
-    static const struct {
-        unsigned char lead[2];
-        size_t n; /* of lead */
-        unsigned char low, high;
-    } ranges[] = {
-        {{0xC2},       1, 0x80, 0x9F}, /* U+0080 to U+009F */
-        {{0xD8},       1, 0x9C, 0x9C}, /* U+061C */
-        {{0xE2, 0x80}, 2, 0x8B, 0x8F}, /* U+200B to U+200F */
-        {{0xE2, 0x80}, 2, 0xA8, 0xAE}, /* U+2028 to U+202E */
-        {{0xE2, 0x81}, 2, 0xA0, 0xAF}, /* U+2060 to U+206F */
-        {{0xEF, 0xBB}, 2, 0xBF, 0xBF}, /* U+FEFF */
-    };
+    unsigned char lead = (unsigned char)s.p[i];
+    size_t n = lead >= 0xF0 ? 4 : lead >= 0xE0 ? 3 : lead >= 0xC0 ? 2 : 1;
+    uint32_t point = lead & (0xFFU >> (n + 1));
 
-    for (size_t r = 0; r < COUNT(ranges); r++) {
-        size_t n = ranges[r].n;
-        unsigned char last = i + n < s.n ? (unsigned char)s.p[i + n] : 0;
-
-        if (last && memcmp(s.p + i, ranges[r].lead, n) == 0 && last >= ranges[r].low &&
-            last <= ranges[r].high)
-            return n + 1;
-    }
+    if (n == 1 || i + n > s.n)
+        return 0; /* what follows a lead */
+    for (size_t k = 1; k < n; k++)
+        point = point << 6 | ((unsigned char)s.p[i + k] & 0x3F);
+    for (size_t r = 0; r < COUNT(misleads); r++)
+        if (point >= misleads[r].first && point <= misleads[r].last)
+            return n;
     return 0;
 }
 

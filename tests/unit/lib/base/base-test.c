@@ -123,6 +123,47 @@ TEST(escapes_show_what_would_mislead_a_reader)
                              "\\xd8\\x9c “ё” \u2190");
 }
 
+TEST(escapes_show_what_is_drawn_as_nothing)
+{
+    static const struct {
+        const char *hidden;
+        const char *shown;
+    } cases[] = {
+        {"\u00ad",     "\\xc2\\xad"          }, /* soft hyphen */
+        {"\u00a0",     "\\xc2\\xa0"          }, /* blanks that are none to a shell */
+        {"\u2003",     "\\xe2\\x80\\x83"     },
+        {"\u3000",     "\\xe3\\x80\\x80"     },
+        {"\u2800",     "\\xe2\\xa0\\x80"     },
+        {"\u034f",     "\\xcd\\x8f"          }, /* joiners and fillers */
+        {"\u115f",     "\\xe1\\x85\\x9f"     },
+        {"\u17b4",     "\\xe1\\x9e\\xb4"     },
+        {"\u180e",     "\\xe1\\xa0\\x8e"     },
+        {"\u3164",     "\\xe3\\x85\\xa4"     },
+        {"\uffa0",     "\\xef\\xbe\\xa0"     },
+        {"\ufe0f",     "\\xef\\xb8\\x8f"     }, /* selectors, notes */
+        {"\ufff9",     "\\xef\\xbf\\xb9"     },
+        {"\U0001d173", "\\xf0\\x9d\\x85\\xb3"},
+        {"\U000e0041", "\\xf3\\xa0\\x81\\x81"}, /* letters nobody sees */
+        {"\U000e0100", "\\xf3\\xa0\\x84\\x80"},
+        {"\u00a1",     "\u00a1"              }, /* and what is next to them */
+        {"\u00ae",     "\u00ae"              },
+        {"\u2010",     "\u2010"              },
+        {"\u2070",     "\u2070"              },
+        {"\u2801",     "\u2801"              },
+        {"\ufffd",     "\ufffd"              },
+        {"\U0001f600", "\U0001f600"          },
+        {"\U0010fffd", "\U0010fffd"          },
+    };
+
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        AUTO_BUF struct buf b = BUF(256);
+        struct err err;
+
+        CHECK_INT(text_escape(str_of(cases[i].hidden), &b, &err), 0);
+        CHECK_TEXT(buf_text(&b), cases[i].shown);
+    }
+}
+
 TEST(a_mark_shows_its_line_with_a_caret)
 {
     AUTO_BUF struct buf b = BUF(256);
