@@ -486,3 +486,15 @@ Y
     run -0 brig approvals list --requester "uid:$(id -u)" --json
     json_is '.approvals | length' 4
 }
+
+@test "no secret beside bytes that are no text, and nothing that is drawn as nothing" {
+    run -77 brig sandbox exec --policy team.yaml -- \
+        echo $'\xff ghp_0123456789abcdefghijklmnopqrstuvwxyz' $'rm\U000e0041\u00ad\u3164'
+    id=$(brig approvals list --json | jq -r '.approvals[0].approval_id')
+    run -0 brig approvals show "$id"
+    says '[1] \xff (hidden: 40 bytes that look like a secret)'
+    says '[2] rm\xf3\xa0\x81\x81\xc2\xad\xe3\x85\xa4'
+    run -0 brig approvals show "$id" --json
+    run -0 base64 -d <<<"$(jq -r '.subject.command[1].bytes_b64' <<<"$output")"
+    not grep -q 'ghp_0123' <<<"$output"
+}

@@ -77,15 +77,16 @@ static struct words env_shown(struct arena *mem, struct words env)
 
 /* ---- */
 
-/* Bytes that are no text are shown as what they are. */
+/* Bytes that are no text are shown as what they are, but for secrets among them. */
 static struct json *word_json(struct arena *mem, const char *word)
 {
+    struct str shown = str_of(without_secrets(mem, word));
     struct json *object;
 
-    if (str_is_utf8(str_of(word)))
-        return json_text(mem, str_of(without_secrets(mem, word)));
+    if (str_is_utf8(shown))
+        return json_text(mem, shown);
     object = json_object(mem);
-    json_put_bytes(mem, object, "bytes", str_of(word));
+    json_put_bytes(mem, object, "bytes", shown);
     return object;
 }
 
