@@ -158,9 +158,9 @@ static bool wants_more(const struct json *object)
            !(more->kind == JSON_OBJECT && more->n == 0);
 }
 
-/* A yes or no with what belongs to it; extra may be NULL. */
-static int read_word(const struct json *said, const struct json *extra, enum consult_word *out,
-                     char reason[CONSULT_REASON_BYTES], struct err *err)
+/* A yes or no with what belongs to it; extra may be NULL. Obligations count beside it, too. */
+static int read_word(const struct json *root, const struct json *said, const struct json *extra,
+                     enum consult_word *out, char reason[CONSULT_REASON_BYTES], struct err *err)
 {
     const struct json *ask = extra ? json_get(extra, "ask") : NULL;
     bool is_yes, wants_person = false;
@@ -171,7 +171,7 @@ static int read_word(const struct json *said, const struct json *extra, enum con
         return err_set(err, ERR_INTEGRITY, "its answer has an \"ask\" that is not true or false");
     if (extra)
         find_reason(extra, reason);
-    if (is_yes && extra && wants_more(extra))
+    if (is_yes && (wants_more(root) || (extra && wants_more(extra))))
         return err_set(err, ERR_INTEGRITY,
                        "it says yes under obligations, which nothing here would meet");
     *out = !is_yes ? CONSULT_NO : wants_person ? CONSULT_ASK : CONSULT_YES;
@@ -187,8 +187,8 @@ static int read_opa(const struct json *root, enum consult_word *out,
         return err_set(err, ERR_INTEGRITY,
                        "its answer has no \"result\": there is no such rule, or it is undefined");
     if (result->kind == JSON_OBJECT)
-        return read_word(json_get(result, "allow"), result, out, reason, err);
-    return read_word(result, NULL, out, reason, err);
+        return read_word(root, json_get(result, "allow"), result, out, reason, err);
+    return read_word(root, result, NULL, out, reason, err);
 }
 
 static int read_authzen(const struct json *root, enum consult_word *out,
@@ -198,7 +198,7 @@ static int read_authzen(const struct json *root, enum consult_word *out,
 
     if (context && context->kind != JSON_OBJECT && context->kind != JSON_NULL)
         return err_set(err, ERR_INTEGRITY, "its answer has a \"context\" that is none");
-    return read_word(json_get(root, "decision"),
+    return read_word(root, json_get(root, "decision"),
                      context && context->kind == JSON_OBJECT ? context : NULL, out, reason, err);
 }
 
