@@ -132,6 +132,32 @@ used() {
     json_is '.subject | has("operands")' false
 }
 
+@test "quotes, backslashes and codes in shell text hide no operand" {
+    local text
+    mkdir -p work/bin
+    echo x >work/conf
+    echo x >work/a,b
+    printf '#!/bin/sh\necho tool\n' >work/bin/tool
+    chmod +x work/bin/tool
+    local texts=('cat \conf' "cat co''nf" 'cat "co"nf' "cat \$'\\x63onf'" 'x=co; cat ${x}nf' 'cat <\conf'
+        "echo $(echo 'cat conf' | base64) | base64 -d | sh")
+    for text in "${texts[@]}"; do
+        ask --workspace work -- sh -c "$text"
+        run -0 brig approvals show "$approval" --json
+        json_is 'any(.subject.operands[]?; .path == "/workspace/conf")' true || { echo "$text"; return 1; }
+    done
+    ask --workspace work -- sh -c 'cat a,b'
+    run -0 brig approvals show "$approval" --json
+    json_is '[.subject.operands[]?.path] | join(" ")' /workspace/a,b
+    # A program that another one runs is looked for along the path, too.
+    for text in 'sh -c tool' 'env tool' 'timeout 5 nice tool'; do
+        # shellcheck disable=SC2086
+        ask --workspace work --env PATH=/workspace/bin:/usr/bin -- $text
+        run -0 brig approvals show "$approval" --json
+        json_is 'any(.subject.operands[]?; .path == "/workspace/bin/tool")' true || { echo "$text"; return 1; }
+    done
+}
+
 @test "what cannot be bound is refused, unless the policy says it may be" {
     truncate -s 300M work/large
     ask --workspace work -- cat large

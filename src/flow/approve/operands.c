@@ -2,7 +2,8 @@
 
 /* Which files a command works on, as far as its words tell: every word, and every piece of one that
  * could be a path, is looked for where the command would find it, in whatever somebody can change:
- * folders of the user, and in a kept sandbox all that is not the image. What is there is bound by
+ * folders of the user, and in a kept sandbox all that is not the image. So are the words of what
+ * carriers and shells among them would run, as a shell reads them. What is there is bound by
  * content. Too many are found rather than too few: a file that only happens to be called like a
  * word costs another question when it changes. So are files that the caller's variables name. What
  * runs without walls is shown the machine itself.
@@ -24,6 +25,7 @@
 #include "lib/base/io.h"
 #include "lib/base/limits.h"
 #include "lib/linux/sys.h"
+#include "lib/shell/shell.h"
 
 #define OPERANDS_MAX 64
 #define LOOKS_MAX 4096
@@ -434,12 +436,20 @@ static void look_for_value(struct look *look, const char *variable)
         look_for_word(look, equals + 1);
 }
 
-/* A program without a slash is looked for along the path, as the sandbox will. */
-static void look_for_program(struct look *look, const struct run *run)
+/* One that nobody can change is of the image, however it is called. */
+static void look_in_folder(struct look *look, struct str folder, const char *name)
 {
-    const char *name = run->action.argv.v[0];
+    const char *path = arena_printf(look->mem, STR_FMT "/%s", STR_ARG(folder), name);
+    const struct place *place = path[0] == '/' ? place_of(look->view, path) : NULL;
 
-    if (strchr(name, '/'))
+    if (path[0] != '/' || (place && place->is_open) || look->view->root_fd >= 0)
+        look_for(look, str_of(path));
+}
+
+/* A program without a slash is looked for along the path, as the sandbox will. */
+static void look_for_program(struct look *look, const struct run *run, const char *name)
+{
+    if (strchr(name, '/') || look->looks > LOOKS_MAX)
         return;
     for (size_t i = 0; i < run->plan.env.n; i++) {
         struct str rest = str_of(run->plan.env.v[i]);
@@ -447,12 +457,68 @@ static void look_for_program(struct look *look, const struct run *run)
         if (!str_starts(rest, "PATH="))
             continue;
         (void)str_cut(&rest, '=');
-        while (rest.n) {
-            struct str folder = str_cut(&rest, ':');
-
-            look_for(look, str_of(arena_printf(look->mem, STR_FMT "/%s", STR_ARG(folder), name)));
-        }
+        while (rest.n)
+            look_in_folder(look, str_cut(&rest, ':'), name);
     }
+}
+
+/* All words with a blank between them: what spans count in. */
+static struct str join(struct arena *mem, struct words words)
+{
+    size_t total = 1, at = 0;
+    char *text;
+
+    for (size_t i = 0; i < words.n; i++)
+        total += strlen(words.v[i]) + 1;
+    text = arena_alloc(mem, total);
+    for (size_t i = 0; i < words.n; i++) {
+        size_t n = strlen(words.v[i]);
+
+        if (i)
+            text[at++] = ' ';
+        memcpy(text + at, words.v[i], n);
+        at += n;
+    }
+    return (struct str){text, at};
+}
+
+/* A word that is read as it is written was looked for with the text around it, unless a piece
+ * would end inside of it. */
+static void look_for_read(struct look *look, struct str joined, const struct shell_word *word)
+{
+    struct str as_written = {joined.p + word->span.start, word->span.end - word->span.start};
+
+    if (word->span.end <= joined.n && str_eq(as_written, word->text) &&
+        strcspn(word->text.p, BETWEEN) == word->text.n)
+        return;
+    look_for_word(look, word->text.p);
+}
+
+static void look_for_command(struct look *look, const struct run *run, struct str joined,
+                             const struct shell_command *command)
+{
+    if (command->word_n)
+        look_for_program(look, run, command->words[0].text.p);
+    for (size_t i = 0; i < command->word_n && command->depth; i++)
+        look_for_read(look, joined, &command->words[i]);
+    for (size_t i = 0; i < command->assignment_n; i++)
+        look_for_read(look, joined, &command->assignments[i]);
+    for (size_t i = 0; i < command->redirect_n; i++)
+        look_for_read(look, joined, &command->redirects[i].target);
+}
+
+/* The words, and what they carry: quotes, backslashes and what is decoded on the way to a shell
+ * hide no file. */
+static void look_for_commands(struct look *look, const struct run *run)
+{
+    AUTO_ARENA struct arena mem = ARENA(SHELL_MEMORY_MAX);
+    const struct words argv = run->action.argv;
+    struct str joined = join(&mem, argv);
+    struct shell_script script;
+
+    shell_look(&mem, argv.v, argv.n, &script);
+    for (size_t i = 0; i < script.n && look->looks <= LOOKS_MAX; i++)
+        look_for_command(look, run, joined, &script.commands[i]);
 }
 
 /* Without one there is nothing to look for, however many words there are. */
@@ -480,10 +546,10 @@ int operand_view_look(struct operand_view *view, struct arena *mem, const struct
     *out = (struct operands){.of = look.of};
     if (!has_open_place(view))
         return 0;
-    look_for_program(&look, run);
     /* Without walls, the program itself is in the posture. */
     for (size_t i = view->is_host; i < run->action.argv.n; i++)
         look_for_word(&look, run->action.argv.v[i]);
+    look_for_commands(&look, run);
     look.files_only = true;
     for (size_t i = 0; i < run->action.env.n; i++)
         look_for_value(&look, run->action.env.v[i]);
