@@ -258,9 +258,11 @@ static int ask_and_wait(struct govern *govern, struct approvals *approvals, stru
         failed = look_how_it_stands(approvals, out, err);
         if (failed || out->state == APPROVAL_PENDING)
             continue;
-        /* His word is taken by asking again: only that uses it up. */
-        failed = out->state == APPROVAL_CONFIRMED
-                     ? ask(govern, approvals, run, out, err)
+        /* His word is taken by asking again: only that uses it up. Who waited for the same may have
+         * been quicker; then there is another request, and that is what is waited for. */
+        failed = out->state == APPROVAL_CONFIRMED || out->state == APPROVAL_USED
+                     ? ask(govern, approvals, run, out, err) < 0 ||
+                           stand_before_waiting(govern, approvals, run, out, err) < 0
                      : approvals_show(approvals, &run->mem, out->id, out, err);
     }
     return failed ? -1 : 0;
