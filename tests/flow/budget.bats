@@ -128,6 +128,14 @@ amount() {
     run -77 brig sandbox exec --policy p.yaml -- true
     says "the cost budget"
     run -64 brig budget price --run 1.2345678
+    # Who only wants to see the prices does not take them away.
+    run -64 brig budget price
+    says "say what costs how much"
+    run -0 brig budget show
+    says "price of a run: 0.400000"
+    run -0 brig budget price --run 0
+    run -0 brig budget show
+    not grep -q "price of" <<<"$output"
 }
 
 @test "no policy widens the operator's limit; it can be taken away and forgotten" {

@@ -246,6 +246,13 @@ int run_budget_price(struct invocation *inv)
     struct budget_prices prices;
     struct err err;
 
+    if (!option_text(inv, "--run") && !option_text(inv, "--vcpu-second") &&
+        !option_text(inv, "--gib-second")) {
+        (void)err_set(&err, ERR_INVALID,
+                      "say what costs how much: --run, --vcpu-second, --gib-second; \"brig budget "
+                      "show\" has what was said, and with --run 0 nothing costs anything");
+        return cli_error(inv, &err);
+    }
     if (read_price(inv, "--run", &prices.run, &err) < 0 ||
         read_price(inv, "--vcpu-second", &prices.vcpu_second, &err) < 0 ||
         read_price(inv, "--gib-second", &prices.gib_second, &err) < 0)
