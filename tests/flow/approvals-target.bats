@@ -231,6 +231,24 @@ used() {
     json_is .state used
 }
 
+@test "what changes while its word is waited for is asked about anew" {
+    brig approvals enroll anna --passphrase-file pass
+    "$BRIG" sandbox exec --json --policy ask.yaml --wait 4s --workspace work -- sh deploy.sh >waited 2>&1 3>&- &
+    running=$!
+    has_one() { [ "$(brig approvals list --json | jq '.approvals | length')" = 1 ]; }
+    eventually 3 has_one
+    first=$(brig approvals list --json | jq -r '.approvals[0].approval_id')
+    echo 'echo two' >work/deploy.sh
+    confirm "$first"
+    await "$running"
+    [ "$status" -eq 77 ]
+    output=$(<waited)
+    json_is .verdict ASK
+    json_is ".approval_id == \"$first\"" false
+    says "since approval $first this changed: /workspace/deploy.sh"
+    not used "$first"
+}
+
 @test "in a kept sandbox what it wrote itself is bound, too" {
     brig approvals enroll anna --passphrase-file pass
     printf 'version: 1\ndefault: ask\ncommands:\n  - allow: [tee, "**"]\n' >kept.yaml
