@@ -232,8 +232,21 @@ static bool evaluates(const struct shell_command *c)
     return false;
 }
 
+/* PS4='$(x)', BASH_ENV=f bash, PAGER=x man: what it says is run by others. What IFS does to words is
+ * known to the reader. */
+static bool steers(const struct shell_command *c)
+{
+    for (size_t i = 0; i < c->assignment_n; i++)
+        if (is_steering_variable(c->assignments[i].text.p) &&
+            !str_starts(c->assignments[i].text, "IFS="))
+            return true;
+    return false;
+}
+
 static void judge_command(struct judging *j, const struct shell_command *c)
 {
+    if (steers(c))
+        hit(j, RANK_DYNAMIC, "dynamic_command", ABOUT_DYNAMIC, c->span);
     if (c->word_n == 0 && c->flags & SHELL_HIDES) /* x=$((y)), ((y)) */
         hit(j, RANK_DYNAMIC, "dynamic_command", ABOUT_DYNAMIC, c->span);
     if (c->word_n == 0 || c->flags & (SHELL_LOOKUP | SHELL_FILE))
