@@ -14,7 +14,8 @@
 
 #include <string.h>
 
-#define CHAIN_MAX 64 /* commands of one pipeline, looked back through */
+#define CHAIN_MAX 64       /* commands of one pipeline, looked back through */
+#define XARGS_WORDS_MAX 64 /* its own, before the command: with more it is not looked at */
 
 /* ---- names ---- */
 
@@ -118,6 +119,7 @@ struct judging {
     struct command_hit *out;
     unsigned rank;    /* of what *out says */
     bool has_decoder; /* something in it decodes */
+    bool *carries;    /* of each command: one that it runs is in the list */
 };
 
 /* The gravest is told; of equals the first. */
@@ -195,6 +197,64 @@ static bool hides_command(const struct shell_command *c)
     return c->flags & SHELL_SCANS || !is_named(c, " find xargs ");
 }
 
+/* What xargs puts input in the place of: -I R, -iR, --replace=R, among its first n words. Without
+ * such an option it puts its input behind the words: nothing. */
+static struct str replaced_by_xargs(const struct shell_command *c, size_t n)
+{
+    struct str found = {0};
+
+    for (size_t i = 1; i < n; i++) {
+        struct str word = c->words[i].text;
+
+        if (str_starts(word, "-I"))
+            found = word.n > 2 ? str_of(word.p + 2)
+                               : str_of(i + 1 < c->word_n ? c->words[i + 1].text.p : "");
+        else if (str_starts(word, "-i"))
+            found = word.n > 2 ? str_of(word.p + 2) : str_of("{}");
+        else if (str_starts(word, "--replace"))
+            found = word.n > 10 ? str_of(word.p + 10) : str_of("{}");
+        if (found.n)
+            break;
+    }
+    return found;
+}
+
+static bool has_text(struct str text, struct str part)
+{
+    return part.n && memmem(text.p, text.n, part.p, part.n) != NULL;
+}
+
+/* What find and xargs add to the words of a command, which nobody has seen, becomes what it runs:
+ * xargs env, xargs -I{} sh -c '{}', find -exec sh -c 'x {}'. */
+static bool is_completed(const struct judging *j, size_t at)
+{
+    const struct shell_command *c = &j->script->commands[at];
+    const struct shell_command *more = c;
+    const struct shell_command *adds;
+    struct str part;
+    size_t own_n;
+
+    while (!(more->flags & SHELL_MORE) && more->parent != SHELL_NONE)
+        more = &j->script->commands[more->parent];
+    if (!(more->flags & SHELL_MORE) || more->parent == SHELL_NONE)
+        return false;
+    adds = &j->script->commands[more->parent];
+    if (!is_named(adds, " find xargs "))
+        return false;
+    own_n = adds->word_n - (more->word_n < adds->word_n ? more->word_n : 0);
+    if (is_named(adds, " xargs ") && own_n > XARGS_WORDS_MAX)
+        return true;
+    part = is_named(adds, " find ") ? str_of("{}") : replaced_by_xargs(adds, own_n);
+    if (part.n == 0)
+        return c == more && c->carrier && !j->carries[at];
+    if (has_text(c->words[0].text, part))
+        return true;
+    for (size_t i = 1; runs_text(c) && i < c->word_n; i++)
+        if (c->words[i].text.n != part.n && has_text(c->words[i].text, part))
+            return true;
+    return false;
+}
+
 static void judge_name(struct judging *j, const struct shell_command *c)
 {
     const struct shell_word *word = &c->words[0];
@@ -203,7 +263,8 @@ static void judge_name(struct judging *j, const struct shell_command *c)
 
     if (rule)
         hit(j, RANK_BANNED, rule, about, word->span);
-    else if (word->known != SHELL_LITERAL || hides_command(c))
+    else if (word->known != SHELL_LITERAL || hides_command(c) ||
+             is_completed(j, (size_t)(c - j->script->commands)))
         hit(j, RANK_DYNAMIC, "dynamic_command", ABOUT_DYNAMIC, c->span);
 }
 
@@ -232,8 +293,8 @@ static bool evaluates(const struct shell_command *c)
     return false;
 }
 
-/* PS4='$(x)', BASH_ENV=f bash, PAGER=x man: what it says is run by others. What IFS does to words is
- * known to the reader. */
+/* PS4='$(x)', BASH_ENV=f bash, PAGER=x man: what it says is run by others. What IFS does to words
+ * is known to the reader. */
 static bool steers(const struct shell_command *c)
 {
     for (size_t i = 0; i < c->assignment_n; i++)
@@ -305,6 +366,7 @@ static void unparseable(struct command_hit *out, struct str text)
 static void read_text(struct str text, unsigned flags, struct command_hit *out)
 {
     AUTO_ARENA struct arena scratch = ARENA(SHELL_MEMORY_MAX);
+    AUTO_ARENA struct arena mem = ARENA(ADVISORY_MEMORY_MAX);
     struct shell_script script = {0};
     struct judging j = {.script = &script, .flags = flags, .out = out};
     struct err err;
@@ -317,8 +379,12 @@ static void read_text(struct str text, unsigned flags, struct command_hit *out)
         unparseable(out, text);
         return;
     }
-    for (size_t i = 0; i < script.n; i++)
+    j.carries = arena_array(&mem, bool, script.n + 1);
+    for (size_t i = 0; i < script.n; i++) {
         j.has_decoder |= is_named(&script.commands[i], DECODERS);
+        if (script.commands[i].parent != SHELL_NONE)
+            j.carries[script.commands[i].parent] = true;
+    }
     for (size_t i = 0; i < script.n; i++)
         judge_command(&j, &script.commands[i]);
     judge_substitutions(&j);
