@@ -99,8 +99,8 @@ const char *advisory_command_rule(struct str name, bool strict_seed, const char 
     return NULL;
 }
 
-/* Interpreters that the document names with a flag, and others like them. */
-static bool is_interpreter(struct str name, bool strict_seed)
+/* python3.11 is python. */
+static bool is_versioned(struct str name, const char *list)
 {
     char text[64];
     struct str plain = plain_name(name, text, sizeof text);
@@ -108,7 +108,18 @@ static bool is_interpreter(struct str name, bool strict_seed)
     while (plain.n && ((plain.p[plain.n - 1] >= '0' && plain.p[plain.n - 1] <= '9') ||
                        plain.p[plain.n - 1] == '.'))
         plain.n--;
-    return !strict_seed || has_word(" python pypy py node nodejs bun deno ", plain);
+    return has_word(list, plain);
+}
+
+static bool is_python(struct str name)
+{
+    return is_versioned(name, " python pypy py ");
+}
+
+/* Interpreters that the document names with a flag, and others like them. */
+static bool is_interpreter(struct str name, bool strict_seed)
+{
+    return !strict_seed || is_versioned(name, " python pypy py node nodejs bun deno ");
 }
 
 /* ---- one reading ---- */
@@ -280,11 +291,51 @@ static bool is_program_of_awk(const struct shell_command *c)
     return true;
 }
 
+/* python -m timeit CODE; -m cProfile /dev/stdin: modules that run what they are given. */
+static bool is_module_of_python(const struct shell_command *c)
+{
+    struct str name = {0};
+    size_t at;
+
+    for (at = 1; at < c->word_n && name.n == 0; at++) {
+        struct str word = c->words[at].text;
+
+        if (word.n < 2 || word.p[0] != '-')
+            return false;
+        if (str_is(word, "-W") || str_is(word, "-X"))
+            at++;
+        else if (word.p[1] != '-' && word.p[1] != 'W' && word.p[1] != 'X' &&
+                 memchr(word.p, 'm', word.n)) {
+            const char *behind = strchr(word.p, 'm') + 1;
+
+            name = *behind ? str_of(behind) : at + 1 < c->word_n ? c->words[++at].text : name;
+        }
+    }
+    if (has_word(" timeit code pdb asyncio ", name))
+        return true;
+    if (!has_word(" cProfile profile trace ", name))
+        return false;
+    for (; at < c->word_n; at++)
+        if (c->words[at].known != SHELL_LITERAL || str_starts(c->words[at].text, "/dev/") ||
+            str_starts(c->words[at].text, "/proc/"))
+            return true;
+    return false;
+}
+
+/* ex and its like are told what to do by their input, when that is no terminal. */
+static bool is_editor_with_input(const struct shell_command *c)
+{
+    return is_named(c, " ex vi vim nvim view vimdiff ") &&
+           (c->input_kind == SHELL_INPUT_PIPE || c->input_kind == SHELL_INPUT_TEXT);
+}
+
 /* bun -e, deno eval: theirs is a grammar of their own. */
 static bool evaluates(const struct shell_command *c)
 {
-    if (is_program_of_awk(c))
+    if (is_program_of_awk(c) || is_editor_with_input(c))
         return true;
+    if (is_python(c->words[0].text))
+        return is_module_of_python(c);
     if (!is_named(c, " bun deno "))
         return false;
     for (size_t i = 1; i < c->word_n; i++)
