@@ -15,6 +15,7 @@
 #include <string.h>
 
 #define CHAIN_MAX 64       /* commands of one pipeline, looked back through */
+#define WRITES_MAX 64      /* files a text writes; with more, it may be any */
 #define XARGS_WORDS_MAX 64 /* its own, before the command: with more it is not looked at */
 
 /* ---- names ---- */
@@ -394,6 +395,106 @@ static void judge_substitutions(struct judging *j)
     }
 }
 
+/* ---- files that the text writes and runs ---- */
+
+struct writes {
+    struct {
+        size_t at; /* the command that opens it */
+        const struct shell_word *file;
+    } v[WRITES_MAX];
+    size_t n; /* also of those that are not kept */
+};
+
+static void add_write(struct writes *w, size_t at, const struct shell_word *file)
+{
+    if (str_starts(file->text, "/dev/"))
+        return;
+    if (w->n < WRITES_MAX) {
+        w->v[w->n].at = at;
+        w->v[w->n].file = file;
+    }
+    w->n++;
+}
+
+static void find_writes(const struct judging *j, struct writes *w)
+{
+    for (size_t i = 0; i < j->script->n; i++) {
+        const struct shell_command *c = &j->script->commands[i];
+
+        for (size_t k = 0; k < c->redirect_n; k++)
+            if (c->redirects[k].kind == SHELL_WRITE)
+                add_write(w, i, &c->redirects[k].target);
+        for (size_t k = 1; k < c->word_n && is_named(c, " tee "); k++)
+            add_write(w, i, &c->words[k]);
+    }
+}
+
+/* By their last names: it may go to another folder in between. What is not known may be any. */
+static bool is_written(const struct writes *w, const struct judging *j, size_t at, const char *file)
+{
+    size_t parent = j->script->commands[at].parent;
+
+    if (w->n > WRITES_MAX)
+        return true;
+    for (size_t i = 0; i < w->n; i++) {
+        const struct shell_word *written = w->v[i].file;
+
+        if (w->v[i].at == at || w->v[i].at == parent)
+            continue; /* where its output goes */
+        if (written->known != SHELL_LITERAL ||
+            strcmp(shell_base(written->text.p), shell_base(file)) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* sed -f FILE, make -fFILE, --file=FILE; make without it. */
+static bool is_program_file_written(const struct writes *w, const struct judging *j, size_t at)
+{
+    const struct shell_command *c = &j->script->commands[at];
+    bool is_make = is_named(c, " make gmake ");
+
+    if (is_make && (is_written(w, j, at, "Makefile") || is_written(w, j, at, "makefile") ||
+                    is_written(w, j, at, "GNUmakefile")))
+        return true;
+    if (!is_make && !is_named(c, " sed gsed awk gawk mawk nawk "))
+        return false;
+    for (size_t i = 1; i < c->word_n; i++) {
+        struct str word = c->words[i].text;
+        const char *file = NULL;
+
+        if (str_starts(word, "--file=") || str_starts(word, "--makefile="))
+            file = strchr(word.p, '=') + 1;
+        else if (str_is(word, "--file") || str_is(word, "--makefile"))
+            file = i + 1 < c->word_n ? c->words[i + 1].text.p : NULL;
+        else if (word.n > 1 && word.p[0] == '-' && word.p[1] != '-' && strchr(word.p, 'f')) {
+            file = strchr(word.p, 'f') + 1;
+            if (!*file)
+                file = i + 1 < c->word_n ? c->words[i + 1].text.p : NULL;
+        }
+        if (file)
+            return is_written(w, j, at, file);
+    }
+    return false;
+}
+
+/* echo 'rm x' > f; sh f */
+static void judge_files(struct judging *j)
+{
+    struct writes w = {.n = 0};
+
+    find_writes(j, &w);
+    for (size_t i = 0; w.n && i < j->script->n && j->rank < RANK_DYNAMIC; i++) {
+        const struct shell_command *c = &j->script->commands[i];
+
+        if (c->word_n == 0 || c->flags & SHELL_LOOKUP)
+            continue;
+        if ((strchr(c->words[0].text.p, '/') && is_written(&w, j, i, c->words[0].text.p)) ||
+            is_program_file_written(&w, j, i))
+            hit(j, RANK_DYNAMIC, "dynamic_command", ABOUT_DYNAMIC, c->span);
+    }
+}
+
 /* ---- the text ---- */
 
 static bool has_long_word(struct str s)
@@ -439,6 +540,7 @@ static void read_text(struct str text, unsigned flags, struct command_hit *out)
     for (size_t i = 0; i < script.n; i++)
         judge_command(&j, &script.commands[i]);
     judge_substitutions(&j);
+    judge_files(&j);
 }
 
 /* As it stands, and as it looks. */
