@@ -138,6 +138,8 @@ static void declare(struct reader *r, struct shell_command *command, size_t at)
         }
         v[n++] = word;
         value.text = (struct str){word.text.p + name.n + 1, word.text.n - name.n - 1};
+        if (rest.n && rest.p[0] == '(' && strpbrk(rest.p, "$`"))
+            command->flags |= SHELL_HIDES; /* declare -a a='($(x))' is read once more */
         if (word.known != SHELL_LITERAL || !is_name(name))
             vars_lose(r); /* it may be several words, or one of an array */
         else
