@@ -209,26 +209,25 @@ static bool hides_command(const struct shell_command *c)
     return c->flags & SHELL_SCANS || !is_named(c, " find xargs ");
 }
 
-/* What xargs puts input in the place of: -I R, -iR, --replace=R, among its first n words. Without
- * such an option it puts its input behind the words: nothing. */
+/* What xargs puts input in the place of: -I R, -tIR, -iR, --replace=R, among its first n words.
+ * Without such an option it puts its input behind the words: nothing. */
 static struct str replaced_by_xargs(const struct shell_command *c, size_t n)
 {
-    struct str found = {0};
-
     for (size_t i = 1; i < n; i++) {
         struct str word = c->words[i].text;
+        const char *letter;
 
-        if (str_starts(word, "-I"))
-            found = word.n > 2 ? str_of(word.p + 2)
-                               : str_of(i + 1 < c->word_n ? c->words[i + 1].text.p : "");
-        else if (str_starts(word, "-i"))
-            found = word.n > 2 ? str_of(word.p + 2) : str_of("{}");
-        else if (str_starts(word, "--replace"))
-            found = word.n > 10 ? str_of(word.p + 10) : str_of("{}");
-        if (found.n)
-            break;
+        if (str_starts(word, "--replace"))
+            return word.n > 10 ? str_of(word.p + 10) : str_of("{}");
+        if (word.n < 2 || word.p[0] != '-' || word.p[1] == '-')
+            continue;
+        letter = word.p + 1 + strspn(word.p + 1, "0prtox"); /* flags may stand before it */
+        if (*letter == 'i')
+            return letter[1] ? str_of(letter + 1) : str_of("{}");
+        if (*letter == 'I' && (letter[1] || i + 1 < c->word_n))
+            return letter[1] ? str_of(letter + 1) : c->words[i + 1].text;
     }
-    return found;
+    return (struct str){0};
 }
 
 static bool has_text(struct str text, struct str part)
