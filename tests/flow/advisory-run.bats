@@ -709,6 +709,19 @@ fails() {
         cp keep "$(session_dir)/$name"
     done
     run -0 brig advisory replay "$session"
+    sed -i 's/"turns_max":50/"turns_max":51/' "$(session_dir)/session.json"
+    run -76 brig advisory report "$session"
+    says "it is of another session"
+    sed -i 's/"turns_max":51/"turns_max":50/' "$(session_dir)/session.json"
+    for name in session.json constitution events.jsonl; do
+        mv "$(session_dir)/$name" keep
+        run -76 brig advisory report "$session"
+        ln -s "$PWD/keep" "$(session_dir)/$name"
+        run -76 brig advisory report "$session"
+        rm "$(session_dir)/$name"
+        mv keep "$(session_dir)/$name"
+    done
+    run -0 brig advisory report "$session"
 }
 
 @test "a box that is refused says why, and its session has an end" {

@@ -121,8 +121,16 @@ static bool says(const struct json *event, const char *key, const char *wanted)
     return text_of(event, key, &text) && str_is(text, wanted);
 }
 
+static bool counts(const struct json *event, const char *key, int64_t wanted)
+{
+    int64_t number = 0;
+
+    return json_is_int(json_get(event, key), &number) && number == wanted;
+}
+
 /* session.json is no link of a chain: what it says is believed as far as the events say the same.
- * Who let the agent run, and by which rules it was judged, is in the first. */
+ * Who let the agent run, by which rules it was judged, and how many turns it has, is in the first.
+ */
 static bool is_of_session(const struct advise *advise, const struct json *event)
 {
     const struct advise_terms *terms = &advise->terms;
@@ -133,7 +141,8 @@ static bool is_of_session(const struct advise *advise, const struct json *event)
         return false;
     return !says(event, "kind", "start") ||
            (says(event, "channel", terms->channel) && says(event, "requester", terms->requester) &&
-            says(event, "profile", advise_profile(terms)));
+            says(event, "profile", advise_profile(terms)) &&
+            counts(event, "turns_max", terms->turns_max));
 }
 
 /* The line without its last member in canonical order would do; it is written again instead, so

@@ -355,8 +355,11 @@ int advise_open(const char *state_dir, const char *id, struct advise **out, stru
                              id)
                    : err_os(err, "opening %s", advise->dir);
     if (read_session(advise, err) < 0 || check_constitution(advise, err) < 0 ||
-        open_events(advise, 0, err) < 0 || advise_refresh(advise, err) < 0)
+        open_events(advise, 0, err) < 0 || advise_refresh(advise, err) < 0) {
+        if (err->os == ENOENT || err->os == ELOOP) /* of a session that is there */
+            err->code = ERR_INTEGRITY;
         return err_in(err, "session %s", id);
+    }
     *out = TAKE(advise);
     return 0;
 }
