@@ -251,6 +251,7 @@ static void push_split(struct reader *r, struct piece p, struct shell_span span,
 struct brace {
     size_t open;
     size_t close;
+    bool tidy; /* every brace has a comma of its own, and every one that is opened is closed */
 };
 
 enum braces {
@@ -273,12 +274,33 @@ static char plain_at(struct piece p, size_t i)
     return p.bytes[i];
 }
 
+/* Bytes that are still to come, and what comes behind them. */
+struct rest {
+    size_t from;
+    size_t to;
+    size_t n; /* bytes in all */
+    const struct rest *next;
+};
+
+/* A brace some of whose alternatives are still to come. */
+struct group {
+    struct group *around;
+    size_t shared; /* bytes of the word that stand before any of them */
+    size_t next;   /* where the next one begins */
+    struct rest behind;
+};
+
 /* Large, and mostly unused: never cleared. */
 struct pieces {
-    struct piece v[BRACE_WORDS_MAX];
-    bool clean[BRACE_WORDS_MAX]; /* as find_brace means it */
-    size_t n;
     struct open_brace open[BRACE_NEST_MAX];
+    union {
+        struct {
+            struct piece v[BRACE_WORDS_MAX];
+            bool clean[BRACE_WORDS_MAX]; /* as find_brace means it */
+            size_t n;
+        };
+        struct group groups[BRACE_WORDS_MAX]; /* of tidy ones */
+    };
 };
 
 /* `open` has room for BRACE_NEST_MAX. With `clean`, what follows the brace that is found has been
@@ -290,6 +312,7 @@ static enum braces find_brace(struct open_brace *open, struct piece p, bool clea
     bool found = false;
     enum braces result = BRACES_NONE;
 
+    out->tidy = true;
     for (size_t i = 0; i < p.n; i++) {
         switch (p.bytes[i]) {
         case '{':
@@ -307,15 +330,17 @@ static enum braces find_brace(struct open_brace *open, struct piece p, bool clea
                 return BRACES_GIVEN_UP;
             open[n++] = (struct open_brace){i, false, false};
         } else if (n == 0) {
-            continue;
+            out->tidy = out->tidy && p.bytes[i] != '}';
         } else if (p.bytes[i] == ',') {
             open[n - 1].comma = true;
         } else if (p.bytes[i] == '}') {
             n--;
             if (open[n].comma && (!found || open[n].at < out->open)) {
-                *out = (struct brace){open[n].at, i};
+                out->open = open[n].at;
+                out->close = i;
                 found = true;
             }
+            out->tidy = out->tidy && open[n].comma;
             if (open[n].dots && !open[n].comma)
                 result = BRACES_GIVEN_UP;
             if (clean && found && n == 0)
@@ -324,6 +349,7 @@ static enum braces find_brace(struct open_brace *open, struct piece p, bool clea
             open[n - 1].dots = true;
         }
     }
+    out->tidy = out->tidy && n == 0;
     return result == BRACES_GIVEN_UP ? result : found ? BRACES_FOUND : BRACES_NONE;
 }
 
@@ -435,6 +461,122 @@ static bool push_braces(struct reader *r, struct piece p, struct shell_span span
     return true;
 }
 
+/* ---- tidy braces ---- */
+
+/* Where braces are tidy, what is put in place of one changes nothing about the others. So words
+ * share the bytes they begin with, and what is behind a brace is not copied for every alternative.
+ * What is spent and what is given up on is the same as if it were. */
+struct tidy {
+    struct reader *r;
+    struct piece from;
+    char *bytes; /* the word that is being made */
+    uint8_t *classes;
+    size_t n;
+    size_t made;    /* groups */
+    size_t waiting; /* alternatives that are still to come */
+};
+
+/* The comma or the brace behind the alternative that begins there. */
+static size_t tidy_end(struct piece p, size_t from)
+{
+    unsigned nest = 0;
+    size_t i = from;
+
+    for (;; i++) {
+        char c = plain_at(p, i);
+
+        if (nest == 0 && (c == ',' || c == '}'))
+            return i;
+        if (c == '{')
+            nest++;
+        else if (c == '}')
+            nest--;
+    }
+}
+
+/* Bytes up to the next brace; returns where it is, or `to`. */
+static size_t take_bytes(struct tidy *t, size_t from, size_t to)
+{
+    for (; from < to && plain_at(t->from, from) != '{'; from++) {
+        t->bytes[t->n] = t->from.bytes[from];
+        t->classes[t->n++] = t->from.classes[from];
+    }
+    return from;
+}
+
+/* The one at `open`, among bytes that end where `at` does; NULL: there would be too much. */
+static struct group *open_group(struct tidy *t, size_t open, const struct rest *at)
+{
+    size_t behind = at->next ? at->next->n : 0;
+    size_t piece = t->n + (at->to - open) + behind;
+    size_t end = open;
+    struct group *group;
+
+    if (++t->made == BRACE_WORDS_MAX)
+        return NULL;
+    do {
+        end = tidy_end(t->from, end + 1);
+        if (t->waiting == BRACE_WORDS_MAX || !spend(t->r->look, piece + WORD_COST))
+            return NULL;
+        t->waiting++;
+    } while (t->from.bytes[end] == ',');
+    group = &t->r->look->pieces->groups[t->made];
+    group->shared = t->n;
+    group->next = open + 1;
+    group->behind = (struct rest){end + 1, at->to, at->to - end - 1 + behind, at->next};
+    return group;
+}
+
+/* Every byte is itself, but for the braces. */
+static bool is_plain_around(struct piece p)
+{
+    for (size_t i = 0; i < p.n; i++)
+        if ((byte_kinds[(unsigned char)p.bytes[i]] | KIND_ANY) & watched[p.classes[i]] &&
+            p.bytes[i] != '{' && p.bytes[i] != '}')
+            return false;
+    return true;
+}
+
+static bool push_tidy(struct reader *r, struct piece p, struct shell_span span)
+{
+    char *bytes = arena_take(r->look->mem, 2 * p.n);
+    struct tidy t = {.r = r, .from = p, .bytes = bytes, .classes = (uint8_t *)bytes + p.n};
+    struct rest at = {0, p.n, p.n, NULL};
+    bool plain = !has_class(r, p, BYTE_FIELD) && is_plain_around(p);
+    size_t before = r->look->words.n;
+    struct group *group = NULL;
+
+    for (;;) {
+        size_t open = take_bytes(&t, at.from, at.to);
+
+        for (; open == at.to && at.next; open = take_bytes(&t, at.from, at.to))
+            at = *at.next;
+        if (open < at.to) {
+            struct group *inner = open_group(&t, open, &at);
+
+            if (!inner) {
+                r->look->words.n = before;
+                return false;
+            }
+            inner->around = group;
+            group = inner;
+        } else if (plain && t.n) {
+            push_word(r->look,
+                      make_plain_word(r, (struct piece){t.bytes, t.classes, t.n}, span, r->bash));
+        } else {
+            push_split(r, (struct piece){t.bytes, t.classes, t.n}, span, r->bash);
+        }
+        if (!group)
+            return true;
+        t.n = group->shared;
+        t.waiting--;
+        at = (struct rest){group->next, tidy_end(p, group->next), 0, &group->behind};
+        group->next = at.to + 1;
+        if (p.bytes[at.to] == '}')
+            group = group->around;
+    }
+}
+
 /* ---- whole words ---- */
 
 static struct piece piece_from(struct reader *r, size_t mark)
@@ -453,7 +595,7 @@ void push_fields(struct reader *r, size_t mark, struct shell_span span)
     enum braces found =
         has_brace(p) ? find_brace(pieces_of(r->look)->open, p, false, &b) : BRACES_NONE;
 
-    if (found != BRACES_FOUND || !push_braces(r, p, span))
+    if (found != BRACES_FOUND || !(b.tidy ? push_tidy(r, p, span) : push_braces(r, p, span)))
         push_split(r, p, span, found == BRACES_NONE);
     r->look->scratch.n = mark;
 }
