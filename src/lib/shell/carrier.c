@@ -48,7 +48,7 @@ size_t add_child(struct look *look, size_t parent, const char *within,
         bool certain = outer->known == SHELL_LITERAL || !(outer->flags & SHELL_HIDES);
 
         look->about[at] = look->about[parent];
-        look->about[at].splits = false;
+        look->about[at].splits = look->about[at].same = false;
         command->depth = outer->depth + 1;
         command->input_kind = outer->input_kind;
         command->input_from = outer->input_from;
@@ -77,33 +77,66 @@ static void carry_from(const struct carried *c, size_t at, unsigned flags)
         carry(c, c->words + at, c->n - at, flags);
 }
 
+static struct inner inner_of(const struct carried *c, struct shell_word word, unsigned flags)
+{
+    const unsigned inherited = SHELL_FUNCTION | SHELL_DECODED | SHELL_REMOTE;
+
+    return (struct inner){.word = word,
+                          .parent = c->at,
+                          .within = c->name,
+                          .flags = flags | (c->look->v[c->at].flags & inherited)};
+}
+
 void carry_text(const struct carried *c, struct shell_word word, bool bash, unsigned flags,
                 const struct var *vars)
 {
-    struct inner inner = {word, c->at, c->name, flags, bash, false, vars};
+    struct inner inner = inner_of(c, word, flags);
 
-    inner.flags |= c->look->v[c->at].flags & (SHELL_FUNCTION | SHELL_DECODED | SHELL_REMOTE);
+    inner.bash = bash;
+    inner.vars = vars;
     read_inner(c->look, &inner, c->outermost);
 }
 
-/* For this very shell: now, as it is then, or some time, when nothing is known of it. */
-static void carry_here(const struct carried *c, struct shell_word word, unsigned flags, bool now)
+/* For this very shell, some time, when nothing is known of it. */
+static void carry_later(const struct carried *c, struct shell_word word, unsigned flags)
 {
-    const struct about *about = &c->look->about[c->at];
-    struct inner inner = {
-        word,
-        c->at,
-        c->name,
-        flags | (c->look->v[c->at].flags & (SHELL_FUNCTION | SHELL_DECODED | SHELL_REMOTE)),
-        about->bash,
-        !now || about->lost,
-        now ? about->vars : NULL};
+    struct inner inner = inner_of(c, word, flags);
 
+    inner.bash = c->look->about[c->at].bash;
+    inner.lost = true;
     read_inner(c->look, &inner, c->outermost);
+}
+
+/* No byte of it means anything to a shell, and it stands there as it is. */
+static bool is_as_written(const struct shell_word *word, struct str outermost)
+{
+    struct str text = word->text;
+
+    if (word->known != SHELL_LITERAL || text.n == 0 || word->span.end > outermost.n ||
+        word->span.end - word->span.start != text.n)
+        return false;
+    for (size_t i = 0; i < text.n; i++)
+        if (is_kind((unsigned char)text.p[i], KIND_META | KIND_WORD | KIND_EXPAND | KIND_SPACE))
+            return false;
+    return memcmp(outermost.p + word->span.start, text.p, text.n) == 0;
+}
+
+/* A shell that reads them again, one blank apart as they are, finds the same words. */
+static bool read_the_same(const struct carried *c, size_t from)
+{
+    for (size_t i = from; i < c->n && !c->look->about[c->at].same; i++) {
+        size_t start = c->words[i].span.start;
+
+        if (!is_as_written(&c->words[i], c->outermost) ||
+            (i > from &&
+             (start != c->words[i - 1].span.end + 1 || c->outermost.p[start - 1] != ' ')))
+            return false;
+    }
+    return !memchr(c->words[from].text.p, '=', c->words[from].text.n);
 }
 
 /* Words with blanks between them, as one text. */
-static struct shell_word joined(const struct carried *c, size_t from)
+static struct shell_word joined(const struct carried *c, size_t from, bool same)
 {
     struct shell_word word = {
         SHELL_LITERAL, {"", 0},
@@ -112,12 +145,15 @@ static struct shell_word joined(const struct carried *c, size_t from)
     size_t total = 1, n = 0;
     char *text;
 
-    if (from >= c->n)
-        return word;
     for (size_t i = from; i < c->n; i++)
         total += c->words[i].text.n + 1;
     if (!spend(c->look, total)) {
         word.known = SHELL_OPAQUE;
+        return word;
+    }
+    word.span = (struct shell_span){c->words[from].span.start, c->words[c->n - 1].span.end};
+    if (same) {
+        word.text = (struct str){c->outermost.p + word.span.start, total - 2};
         return word;
     }
     text = arena_alloc(c->look->mem, total);
@@ -130,8 +166,26 @@ static struct shell_word joined(const struct carried *c, size_t from)
             word.known = SHELL_PARTLY;
     }
     word.text = (struct str){text, n};
-    word.span = (struct shell_span){c->words[from].span.start, c->words[c->n - 1].span.end};
     return word;
+}
+
+/* For another shell, or for this very one, as it is then. */
+static void carry_joined(const struct carried *c, size_t from, unsigned flags, bool here)
+{
+    const struct about *about = &c->look->about[c->at];
+    bool same = read_the_same(c, from);
+    struct inner inner = inner_of(c, joined(c, from, same), flags);
+
+    if (same) {
+        inner.words = c->words + from;
+        inner.word_n = c->n - from;
+    }
+    if (here) {
+        inner.bash = about->bash;
+        inner.lost = about->lost;
+        inner.vars = about->vars;
+    }
+    read_inner(c->look, &inner, c->outermost);
 }
 
 /* ---- options ---- */
@@ -419,10 +473,8 @@ static void look_joins(const struct carried *c)
         flag_local_commands(c, at);
         look_own_options(c, at);
     }
-    if (at < c->n && is_eval)
-        carry_here(c, joined(c, at), 0, true);
-    else if (at < c->n)
-        carry_text(c, joined(c, at), false, remote ? SHELL_REMOTE : 0, NULL);
+    if (at < c->n)
+        carry_joined(c, at, remote ? SHELL_REMOTE : 0, is_eval);
 }
 
 static void look_trap(const struct carried *c)
@@ -431,7 +483,7 @@ static void look_trap(const struct carried *c)
     bool option = at == 1 && c->n > 1 && is_option(c->words[1].text);
 
     if (at + 1 < c->n && !str_is(c->words[at].text, "-") && !option)
-        carry_here(c, c->words[at], 0, false);
+        carry_later(c, c->words[at], 0);
     else if (at < c->n && c->words[at].known != SHELL_LITERAL)
         flag(c, SHELL_HIDES);
 }
@@ -448,7 +500,7 @@ static void look_alias(const struct carried *c)
         if (name.n == word.text.n)
             continue;
         word.text = rest;
-        carry_here(c, word, SHELL_MORE, false);
+        carry_later(c, word, SHELL_MORE);
     }
 }
 

@@ -285,3 +285,21 @@ int read_simple(struct reader *r, size_t *out)
     *out = s.entry;
     return 0;
 }
+
+int take_simple(struct reader *r, const struct shell_word *words, size_t n)
+{
+    size_t at = add_entry(r, 0);
+    struct shell_command *command;
+
+    if (at == SHELL_NONE)
+        return -1;
+    r->pos = r->end;
+    r->look->about[at].same = true;
+    command = &r->look->v[at];
+    command->words = words;
+    command->word_n = n;
+    command->known = SHELL_LITERAL;
+    command->span = span_at(r, 0, r->end);
+    disturb(r, command);
+    return 0;
+}

@@ -333,3 +333,10 @@ int read_list(struct reader *r)
     r->alone = items == 1 ? only : SHELL_NONE;
     return 0;
 }
+
+int read_given(struct reader *r, const struct shell_word *words, size_t n)
+{
+    size_t end;
+
+    return keyword_at(r, &end) == WORD_NONE ? take_simple(r, words, n) : read_list(r);
+}

@@ -39,6 +39,7 @@ struct about {
     const struct var *vars; /* as they were when it ran */
     bool lost;              /* and then any of them may have been changed */
     bool splits;            /* some of its words may be any number of words */
+    bool same;              /* a shell that reads its words again finds the same */
     bool bash;
 };
 
@@ -198,11 +199,14 @@ static inline void skip_space(struct reader *r)
 
 /* Until something that ends a list: `)`, `}`, fi, done, ;;, the end. The caller looks which. */
 int read_list(struct reader *r);
+/* The same, where it is known which words it would find, all of them literal. */
+int read_given(struct reader *r, const struct shell_word *words, size_t n);
 int read_newline(struct reader *r);              /* with the here-documents behind it */
 extern const struct shell_command empty_command; /* copied faster than cleared */
 size_t add_entry(struct reader *r, size_t start);
 size_t add_command(struct look *look); /* SHELL_NONE: there is no room for it */
 int read_simple(struct reader *r, size_t *out);
+int take_simple(struct reader *r, const struct shell_word *words, size_t n); /* the whole text */
 int read_redirects(struct reader *r, size_t *out); /* of a group; SHELL_NONE: there are none */
 int read_for_words(struct reader *r);
 int read_pattern(struct reader *r);
@@ -268,6 +272,8 @@ struct inner {
     bool bash;
     bool lost;
     const struct var *vars;
+    const struct shell_word *words; /* which it would be read as, where that is known; or NULL */
+    size_t word_n;
 };
 void read_inner(struct look *look, const struct inner *inner, struct str outermost);
 size_t add_child(struct look *look, size_t parent, const char *within,

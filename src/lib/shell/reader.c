@@ -145,7 +145,7 @@ static void demote(struct look *look, size_t from)
             look->v[i].known = SHELL_PARTLY;
 }
 
-static int read_all_of(struct reader *r)
+static int read_all_of(struct reader *r, const struct inner *inner)
 {
     size_t first = r->look->n;
     unsigned nest = r->look->nest;
@@ -155,7 +155,8 @@ static int read_all_of(struct reader *r)
     r->end = r->text.n;
     if (memchr(r->text.p, '\0', r->text.n))
         ok = fail_at(r, strlen(r->text.p), "a NUL byte, which no shell takes");
-    ok = ok == 0 ? read_list(r) : ok;
+    if (ok == 0)
+        ok = inner && inner->words ? read_given(r, inner->words, inner->word_n) : read_list(r);
     if (ok == 0 && r->pos < r->end)
         ok = fail_at(r, r->pos, "this ends something that has not begun");
     if (ok == 0 && r->first)
@@ -191,7 +192,7 @@ static int read_once(struct arena *mem, struct str text, enum shell_dialect dial
                        .parent = SHELL_NONE,
                        .current = SHELL_NONE,
                        .err = err};
-    int ok = text.n ? read_all_of(&r) : 0;
+    int ok = text.n ? read_all_of(&r, NULL) : 0;
 
     if (ok == 0) {
         unwrap_all(&look, text);
@@ -257,7 +258,7 @@ void read_inner(struct look *look, const struct inner *inner, struct str outermo
     }
     r.unsure = inner->flags & SHELL_MORE; /* more words may follow its last ones */
     r.exact = find_inside(inner, outermost, &r.base);
-    if (r.text.n && (read_all_of(&r) < 0 || r.unseen))
+    if (r.text.n && (read_all_of(&r, inner) < 0 || r.unseen))
         look->v[inner->parent].flags |= SHELL_HIDES;
 }
 
