@@ -239,7 +239,7 @@ static bool ends_simple(struct reader *r)
     return c != '<' && c != '>' && !(c == '&' && is_redirect(r));
 }
 
-static void finish(struct reader *r, struct simple *s, size_t start, struct heredoc **here)
+static void finish(struct reader *r, struct simple *s, struct heredoc **here)
 {
     struct look *look = r->look;
     struct shell_command *command = &look->v[s->entry];
@@ -256,7 +256,6 @@ static void finish(struct reader *r, struct simple *s, size_t start, struct here
     command->known = known_of(command->words, command->word_n);
     if (s->has_words && command->word_n == 0)
         command->known = SHELL_PARTLY; /* nothing is left of its words, as far as is known */
-    command->span = span_at(r, start, r->pos);
     keep_redirects(r, s->entry, &s->redirects, here);
     look->words.n = s->words;
     disturb(r, command);
@@ -280,7 +279,7 @@ int read_simple(struct reader *r, size_t *out)
         skip_space(r);
     }
     r->current = outer;
-    finish(r, &s, start, here);
+    finish(r, &s, here);
     r->look->v[s.entry].span = span_at(r, start, end);
     *out = s.entry;
     return 0;

@@ -331,6 +331,8 @@ bool accept_function_head(struct reader *r)
 
     while (end < r->end && !is_kind((unsigned char)r->text.p[end], KIND_NO_FUNCTION))
         end++;
+    if (end == r->end)
+        return false;
     r->pos = end;
     while (is_blank(peek(r)))
         r->pos++;

@@ -588,15 +588,35 @@ static struct piece piece_from(struct reader *r, size_t mark)
     return (struct piece){s->bytes + mark, s->classes + mark, s->n - mark};
 }
 
-void push_fields(struct reader *r, size_t mark, struct shell_span span)
+/* Nothing but expansions of which nothing is known. */
+static void push_unknown(struct reader *r, struct piece p, struct shell_span span)
 {
-    struct piece p = piece_from(r, mark);
+    struct shell_word word = make_plain_word(r, p, span, false);
+
+    word.known = SHELL_OPAQUE;
+    push_word(r->look, word);
+    if (r->current != SHELL_NONE)
+        r->look->about[r->current].splits = true;
+}
+
+static void push_piece(struct reader *r, struct piece p, struct shell_span span)
+{
     struct brace b;
     enum braces found =
         has_brace(p) ? find_brace(pieces_of(r->look)->open, p, false, &b) : BRACES_NONE;
 
     if (found != BRACES_FOUND || !(b.tidy ? push_tidy(r, p, span) : push_braces(r, p, span)))
         push_split(r, p, span, found == BRACES_NONE);
+}
+
+void push_fields(struct reader *r, size_t mark, struct shell_span span)
+{
+    struct piece p = piece_from(r, mark);
+
+    if (p.n && r->look->scratch.seen == 1U << BYTE_MANY)
+        push_unknown(r, p, span);
+    else
+        push_piece(r, p, span);
     r->look->scratch.n = mark;
 }
 

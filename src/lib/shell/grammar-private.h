@@ -32,7 +32,14 @@ enum keyword {
 
 /* A word that means something to the shell at this place; *end is behind it. Lines may be
  * continued in the middle of it. */
-enum keyword keyword_at(const struct reader *r, size_t *end);
+enum keyword find_keyword(const struct reader *r, size_t *end);
+
+static inline enum keyword keyword_at(const struct reader *r, size_t *end)
+{
+    bool may_be = r->pos < r->end && is_kind((unsigned char)r->text.p[r->pos], KIND_KEYWORD);
+
+    return may_be ? find_keyword(r, end) : WORD_NONE;
+}
 int expect_keyword(struct reader *r, enum keyword wanted); /* it must be here */
 bool accept_keyword(struct reader *r, enum keyword wanted);
 int skip_lines(struct reader *r);

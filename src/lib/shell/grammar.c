@@ -77,14 +77,11 @@ static enum keyword joined_keyword_at(const struct reader *r, size_t *end)
     return keyword_of((struct str){word, n});
 }
 
-enum keyword keyword_at(const struct reader *r, size_t *end)
+enum keyword find_keyword(const struct reader *r, size_t *end)
 {
     const char *word = r->text.p + r->pos;
     size_t most = r->end - r->pos, n = 0;
 
-    *end = r->pos;
-    if (most == 0 || !is_kind((unsigned char)word[0], KIND_KEYWORD))
-        return WORD_NONE;
     while (n < most && n <= KEYWORD_MAX && !is_kind((unsigned char)word[n], KIND_META) &&
            word[n] != '\\')
         n++;

@@ -313,21 +313,27 @@ static bool input_of(struct look *look, const struct shell_command *c, unsigned 
     return false;
 }
 
-static bool print_command(struct look *look, size_t entry, unsigned depth, struct printed *out)
+static bool print_known(struct look *look, const struct shell_command *c, unsigned depth,
+                        struct printed *out)
 {
-    const struct shell_command *c = &look->v[entry];
-    const char *name;
+    const char *name = plain_name(c);
     struct str input;
 
-    if (look->functions || c->known != SHELL_LITERAL || c->word_n == 0 || c->assignment_n ||
-        !may_print(c) || !has_only_input(c))
-        return false;
-    name = plain_name(c);
     if (strcmp(name, "echo") == 0)
         return print_echo(c, out);
     if (strcmp(name, "printf") == 0)
         return print_printf(c, out);
     return input_of(look, c, depth, &input) && print_filtered(name, c, input, out);
+}
+
+static bool print_command(struct look *look, size_t entry, unsigned depth, struct printed *out)
+{
+    const struct shell_command *c = &look->v[entry];
+
+    if (look->functions || c->known != SHELL_LITERAL || c->word_n == 0 || c->assignment_n ||
+        !may_print(c) || !has_only_input(c))
+        return false;
+    return print_known(look, c, depth, out);
 }
 
 bool output_of(struct look *look, size_t entry, struct str *out)
