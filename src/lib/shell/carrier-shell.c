@@ -105,8 +105,8 @@ static const struct var *positional(const struct carried *c, size_t at)
         if (c->words[at + i].known != SHELL_LITERAL)
             break;
         var = arena_new(c->look->mem, struct var);
-        *var =
-            (struct var){VAR_KNOWN, false, (unsigned)i + 1, names[i], c->words[at + i].text, vars};
+        *var = (struct var){VAR_KNOWN, IFS_FIRST, (unsigned)i + 1, names[i], c->words[at + i].text,
+                            vars};
         vars = var;
     }
     return vars;

@@ -72,10 +72,17 @@ enum var_kind {
     VAR_KNOWN,
 };
 
+/* What is known of IFS, without looking further on. */
+enum ifs {
+    IFS_LOST,
+    IFS_SET,   /* an assignment says */
+    IFS_FIRST, /* it is what it is in the beginning */
+};
+
 /* Newest first, never changed: a subshell goes back to an older head. */
 struct var {
     enum var_kind kind;
-    bool ifs;        /* here or further on, IFS may have been set */
+    enum ifs ifs;
     unsigned length; /* of the list from here */
     struct str name;
     struct str value;

@@ -6,7 +6,16 @@
 
 #define VARS_MAX 48 /* a look-up walks them; past that everything older is forgotten */
 
-static const struct var all_lost = {.kind = VAR_ALL_LOST, .ifs = true};
+static const struct var all_lost = {.kind = VAR_ALL_LOST, .ifs = IFS_LOST};
+
+static enum ifs ifs_after(enum var_kind kind, struct str name, const struct var *before)
+{
+    if (kind == VAR_BARRIER)
+        return IFS_LOST;
+    if (str_is(name, "IFS"))
+        return IFS_SET;
+    return before ? before->ifs : IFS_FIRST;
+}
 
 static void push(struct reader *r, enum var_kind kind, struct str name, struct str value)
 {
@@ -20,10 +29,7 @@ static void push(struct reader *r, enum var_kind kind, struct str name, struct s
         length = 1;
     }
     var = arena_take(r->look->mem, sizeof *var);
-    *var = (struct var){
-        kind,   (r->vars && r->vars->ifs) || kind == VAR_BARRIER || str_is(name, "IFS"),
-        length, name,
-        value,  r->vars};
+    *var = (struct var){kind, ifs_after(kind, name, r->vars), length, name, value, r->vars};
     r->vars = var;
 }
 
@@ -114,9 +120,12 @@ bool var_get(const struct reader *r, struct str name, struct str *out)
 
 bool splits_at_blanks(const struct reader *r)
 {
+    enum ifs known = r->vars ? r->vars->ifs : IFS_FIRST;
     struct str ifs;
 
-    if (!r->lost && !r->look->careful && !(r->vars && r->vars->ifs)) {
+    if (r->lost || r->look->careful || known == IFS_LOST)
+        return false;
+    if (known == IFS_FIRST) {
         r->look->followed = true;
         return true;
     }
