@@ -80,6 +80,11 @@ static bool runs_by_option(const struct shell_word *words, size_t n, char letter
     return false;
 }
 
+bool is_builtin(const char *name, uint64_t key)
+{
+    return name_find(builtins, COUNT(builtins), sizeof builtins[0], name, key) != NULL;
+}
+
 void look_builtin(const struct carried *c, uint64_t key)
 {
     const struct builtin_row *found =

@@ -100,4 +100,5 @@ void look_shell(const struct carried *c);
 /* ---- builtins (carrier-builtin.c) ---- */
 
 /* What they do besides, or instead of, what their words say. */
+bool is_builtin(const char *name, uint64_t key);
 void look_builtin(const struct carried *c, uint64_t key);

@@ -48,7 +48,7 @@ size_t add_child(struct look *look, size_t parent, const char *within,
         bool certain = outer->known == SHELL_LITERAL || !(outer->flags & SHELL_HIDES);
 
         look->about[at] = look->about[parent];
-        look->about[at].splits = look->about[at].same = false;
+        look->about[at].splits = look->about[at].same = look->about[at].dull = false;
         command->depth = outer->depth + 1;
         command->input_kind = outer->input_kind;
         command->input_from = outer->input_from;
@@ -594,7 +594,7 @@ static const struct carrier *find_carrier(struct look *look, const char *name, u
     if (!place)
         return carrier_find(name, key);
     if (place->key != key)
-        *place = (struct name_kept){key, carrier_find(name, key)};
+        *place = (struct name_kept){key, carrier_find(name, key), false};
     return place->found;
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a command does to what is known of variables and names: builtins that set them. */
+#include "lib/shell/carrier-private.h"
 #include "lib/shell/reader-private.h"
 
 #include <string.h>
@@ -54,12 +55,26 @@ static const struct effect_row {
     {NAMED("wait"),      .effect = EFFECT_SETS    },
 };
 
-/* NUL-terminated, as all words are. */
-static enum effect effect_of(struct look *look, const char *name)
+static struct name_kept find_effect(const char *name, uint64_t key)
 {
-    const struct effect_row *found = name_recall(look->effects, effects, COUNT(effects),
-                                                 sizeof effects[0], name, name_key(name));
+    const void *found = name_find(effects, COUNT(effects), sizeof effects[0], name, key);
 
+    return (struct name_kept){key, found,
+                              !found && !carrier_find(name, key) && !is_builtin(name, key) &&
+                                  !strchr(name, '/')};
+}
+
+/* NUL-terminated, as all words are. *dull: nothing else needs to be known of it. */
+static enum effect effect_of(struct look *look, const char *name, bool *dull)
+{
+    uint64_t key = name_key(name);
+    struct name_kept *place = name_place(look->effects, key);
+    struct name_kept of_name = place && place->key == key ? *place : find_effect(name, key);
+    const struct effect_row *found = of_name.found;
+
+    if (place)
+        *place = of_name;
+    *dull = of_name.dull;
     return found ? found->effect : EFFECT_NONE;
 }
 
@@ -224,7 +239,9 @@ static void set_options(struct reader *r, const struct shell_command *command, s
 
 void disturb(struct reader *r, struct shell_command *command)
 {
+    struct about *about = &r->look->about[command - r->look->v];
     size_t at = 0;
+    bool dull;
 
     while (at < command->word_n && command->words[at].known == SHELL_LITERAL &&
            (str_is(command->words[at].text, "command") ||
@@ -240,8 +257,9 @@ void disturb(struct reader *r, struct shell_command *command)
         r->lost = true;
         return;
     }
-    switch (effect_of(r->look, command->words[at].text.p)) {
+    switch (effect_of(r->look, command->words[at].text.p, &dull)) {
     case EFFECT_NONE:
+        about->dull = dull && at == 0;
         return;
     case EFFECT_DECLARES:
         declare(r, command, at + 1);

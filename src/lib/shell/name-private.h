@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -40,6 +41,7 @@ const void *name_find(const void *table, size_t n, size_t size, const char *name
 struct name_kept {
     uint64_t key;
     const void *found;
+    bool dull; /* and the other tables have nothing, either */
 };
 
 /* Where the answer for a name is, if its key is there; NULL: it is one that is not kept. */
@@ -57,6 +59,6 @@ static inline const void *name_recall(struct name_kept *kept, const void *table,
     if (!place)
         return name_find(table, n, size, name, key);
     if (place->key != key)
-        *place = (struct name_kept){key, name_find(table, n, size, name, key)};
+        *place = (struct name_kept){key, name_find(table, n, size, name, key), false};
     return place->found;
 }

@@ -40,6 +40,7 @@ struct about {
     bool lost;              /* and then any of them may have been changed */
     bool splits;            /* some of its words may be any number of words */
     bool same;              /* a shell that reads its words again finds the same */
+    bool dull;              /* by its name it runs nothing but itself, and does nothing else */
     bool bash;
 };
 

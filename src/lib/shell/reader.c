@@ -178,7 +178,8 @@ static void hand_out(struct look *look, struct shell_script *out)
 static void unwrap_all(struct look *look, struct str outermost)
 {
     for (size_t i = 0; i < look->n; i++)
-        unwrap(look, i, outermost);
+        if (look->v[i].word_n && !look->about[i].dull)
+            unwrap(look, i, outermost);
 }
 
 static int read_once(struct arena *mem, struct str text, enum shell_dialect dialect, bool careful,
