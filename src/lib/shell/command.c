@@ -256,7 +256,8 @@ static void finish(struct reader *r, struct simple *s, struct heredoc **here)
     command->known = known_of(command->words, command->word_n);
     if (s->has_words && command->word_n == 0)
         command->known = SHELL_PARTLY; /* nothing is left of its words, as far as is known */
-    keep_redirects(r, s->entry, &s->redirects, here);
+    if (s->redirects.n)
+        keep_redirects(r, s->entry, &s->redirects, here);
     look->words.n = s->words;
     disturb(r, command);
 }

@@ -331,7 +331,7 @@ bool accept_function_head(struct reader *r)
 
     while (end < r->end && !is_kind((unsigned char)r->text.p[end], KIND_NO_FUNCTION))
         end++;
-    if (end == r->end)
+    if (end == r->end || !is_kind((unsigned char)r->text.p[end], KIND_HEAD))
         return false;
     r->pos = end;
     while (is_blank(peek(r)))

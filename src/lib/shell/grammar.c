@@ -220,7 +220,7 @@ static int read_pipeline(struct reader *r, size_t *only)
     bool many = false;
     bool negated = false;
 
-    while (accept_keyword(r, WORD_NOT)) {
+    while (peek(r) == '!' && accept_keyword(r, WORD_NOT)) {
         r->unsure = r->unsure || (negated && !r->bash);
         negated = true;
         skip_space(r);

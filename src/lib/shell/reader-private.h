@@ -152,6 +152,7 @@ enum byte_kind {
     KIND_SPACE = 64,        /* a blank, a comment, or a line that is continued */
     KIND_ARROW = 128,       /* may begin a redirection, or be such a line */
     KIND_NO_FUNCTION = 256, /* cannot stand in the name of one */
+    KIND_HEAD = 512,        /* may stand behind it, before its parentheses end */
 };
 extern const uint16_t byte_kinds[256];
 

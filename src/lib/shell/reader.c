@@ -70,11 +70,11 @@ int peek_second(const struct reader *r)
 #define WORD (KIND_WORD | KIND_NO_FUNCTION)
 #define EXPAND KIND_EXPAND
 const uint16_t byte_kinds[256] = {
-    [' '] = META | KIND_SPACE, ['\t'] = META | KIND_SPACE, ['#'] = KIND_SPACE, ['\n'] = META,
-    [';'] = META, ['&'] = META | KIND_ARROW, ['|'] = META, ['('] = META, [')'] = META,
+    [' '] = META | KIND_SPACE | KIND_HEAD, ['\t'] = META | KIND_SPACE | KIND_HEAD, ['#'] = KIND_SPACE, ['\n'] = META,
+    [';'] = META, ['&'] = META | KIND_ARROW, ['|'] = META, ['('] = META | KIND_HEAD, [')'] = META,
     ['<'] = META | KIND_ARROW, ['>'] = META | KIND_ARROW,
     ['\''] = WORD, ['"'] = WORD, ['$'] = WORD, ['`'] = WORD,
-    ['\\'] = WORD | KIND_SPACE | KEYWORD | KIND_ARROW,
+    ['\\'] = WORD | KIND_SPACE | KEYWORD | KIND_ARROW | KIND_HEAD,
     ['*'] = EXPAND, ['?'] = EXPAND, ['~'] = EXPAND, ['['] = EXPAND | KEYWORD,
     ['{'] = EXPAND | KEYWORD | KIND_NO_FUNCTION, ['}'] = EXPAND | KEYWORD | KIND_NO_FUNCTION,
     ['!'] = KEYWORD, ['='] = KIND_NO_FUNCTION,
