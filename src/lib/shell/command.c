@@ -127,7 +127,9 @@ static int read_plain_word(struct reader *r)
     size_t mark = r->look->scratch.n;
     size_t start = r->pos;
 
-    if (read_settled(r, 0, next_word(r->look))) {
+    bool expands = start < r->end && (r->text.p[start] == '$' || r->text.p[start] == '`');
+
+    if (!expands && read_settled(r, 0, next_word(r->look))) {
         r->look->words.n++;
         return 0;
     }

@@ -8,15 +8,10 @@
 #define BRACE_WORDS_MAX 1024
 #define WORD_COST 64 /* what a word costs beside its bytes */
 
-struct shell_word *next_word(struct look *look)
+void grow_words(struct word_stack *s)
 {
-    struct word_stack *s = &look->words;
-
-    if (s->n == s->cap) {
-        s->cap = s->cap ? s->cap * 2 : 32;
-        s->v = xrealloc(s->v, s->cap * sizeof *s->v);
-    }
-    return &s->v[s->n];
+    s->cap = s->cap ? s->cap * 2 : 32;
+    s->v = xrealloc(s->v, s->cap * sizeof *s->v);
 }
 
 /* Bytes with their classes, wherever they lie. */

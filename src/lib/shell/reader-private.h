@@ -241,7 +241,15 @@ int read_delimiter(struct reader *r, struct str *out, bool *quoted);
 void push_fields(struct reader *r, size_t mark, struct shell_span span);
 /* The same as one word: an assignment, a here-document, the target of a redirection. */
 struct shell_word one_word(struct reader *r, size_t mark, struct shell_span span, bool splits);
-struct shell_word *next_word(struct look *look); /* where one can be put; it counts when n does */
+void grow_words(struct word_stack *s);
+
+/* Where one can be put; it counts when n does. */
+static inline struct shell_word *next_word(struct look *look)
+{
+    if (look->words.n == look->words.cap)
+        grow_words(&look->words);
+    return &look->words.v[look->words.n];
+}
 
 static inline void push_word(struct look *look, struct shell_word word)
 {
@@ -266,10 +274,18 @@ void vars_demote(struct reader *r, const struct var *base);
 bool var_get(const struct reader *r, struct str name, struct str *out);
 bool splits_at_blanks(const struct reader *r); /* IFS is what it is in the beginning */
 
+/* Takes bytes from what expansions may still add; false: there are not so many. */
+static inline bool spend(struct look *look, size_t bytes)
+{
+    bool can = bytes <= look->spare;
+
+    look->spare -= can ? bytes : 0;
+    return can;
+}
+
 /* ---- what is printed (output.c), what is carried (carrier.c) ---- */
 
 bool output_of(struct look *look, size_t entry, struct str *out);
-bool spend(struct look *look, size_t bytes);
 bool text_fits_word(struct str text); /* no NUL */
 
 /* A text inside, read for the command `parent`. */

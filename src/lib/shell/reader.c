@@ -90,14 +90,6 @@ const uint16_t byte_kinds[256] = {
 /* Not where it is copied: compilers would make of it what it is not to be. */
 const struct shell_command empty_command = {.input_from = SHELL_NONE};
 
-bool spend(struct look *look, size_t bytes)
-{
-    if (bytes > look->spare)
-        return false;
-    look->spare -= bytes;
-    return true;
-}
-
 static struct look look_new(struct arena *mem, size_t n, bool careful)
 {
     size_t spare = SPARE_BYTES + n * SPARE_FACTOR;

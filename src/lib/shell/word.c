@@ -316,8 +316,6 @@ bool read_settled(struct reader *r, size_t taken, struct shell_word *out)
         s.at++; /* most need nothing more, and stand there already */
     if (s.at == from && (s.at == r->end || is_meta((unsigned char)r->text.p[s.at])))
         return false; /* no word at all */
-    if (s.at < r->end && (r->text.p[s.at] == '$' || r->text.p[s.at] == '`'))
-        return false;
     if (!s.pool)
         s.pool = r->pool = arena_text(r->look->mem, r->text);
     s.to = s.at;
