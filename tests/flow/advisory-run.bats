@@ -716,11 +716,12 @@ fails() {
     for name in session.json constitution events.jsonl; do
         mv "$(session_dir)/$name" keep
         run -76 brig advisory report "$session"
-        ln -s "$PWD/keep" "$(session_dir)/$name"
-        run -76 brig advisory report "$session"
-        rm "$(session_dir)/$name"
         mv keep "$(session_dir)/$name"
     done
+    mv "$(session_dir)/events.jsonl" keep
+    ln -s "$PWD/keep" "$(session_dir)/events.jsonl"
+    run -76 brig advisory report "$session"
+    mv keep "$(session_dir)/events.jsonl"
     run -0 brig advisory report "$session"
 }
 

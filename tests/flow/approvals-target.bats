@@ -233,10 +233,10 @@ used() {
 
 @test "what changes while its word is waited for is asked about anew" {
     brig approvals enroll anna --passphrase-file pass
-    "$BRIG" sandbox exec --json --policy ask.yaml --wait 4s --workspace work -- sh deploy.sh >waited 2>&1 3>&- &
+    "$BRIG" sandbox exec --json --policy ask.yaml --wait 20s --workspace work -- sh deploy.sh >waited 2>&1 3>&- &
     running=$!
     has_one() { [ "$(brig approvals list --json | jq '.approvals | length')" = 1 ]; }
-    eventually 3 has_one
+    eventually 10 has_one
     first=$(brig approvals list --json | jq -r '.approvals[0].approval_id')
     echo 'echo two' >work/deploy.sh
     confirm "$first"
