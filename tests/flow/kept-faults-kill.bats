@@ -93,7 +93,7 @@ detach() {
     [ "$(end_of "$run_id")" = SANDBOX_EXPIRED ]
 
     make --disk 8m
-    run_id=$(detach sh -c 'head -c 40000000 /dev/zero >/tmp/big; sleep 300')
+    run_id=$(detach sh -c 'for part in 1 2; do head -c 8000000 /dev/zero >/tmp/$part; done; sleep 300')
     eventually 10 flock -n "$BRIG_HOME/boxes/$id.lock" true
     all_is_told
     [ "$(end_of "$run_id")" = LIMIT_DISK ]
@@ -128,7 +128,7 @@ told_of() {
 
 @test "a command that ends with its sandbox says which limit or order it was" {
     make --disk 8m
-    run --separate-stderr brig sandbox exec "$id" --json -- sh -c 'head -c 40000000 /dev/zero >/tmp/big; sleep 300' </dev/null
+    run --separate-stderr brig sandbox exec "$id" --json -- sh -c 'for part in 1 2; do head -c 8000000 /dev/zero >/tmp/$part; done; sleep 300' </dev/null
     status_is 137
     json_is .reason_code LIMIT_DISK
     json_is .signal 9

@@ -81,7 +81,7 @@ from_pool() {
         says /dev/pts/
         settled 1
         run timeout -k 5 $PATIENCE "$BRIG" sandbox exec --quiet $flags --disk 1M -- sh -c \
-            'head -c 8388608 /dev/zero >/tmp/big; sleep 60' </dev/null
+            'for part in 1 2; do head -c 1000000 /dev/zero >/tmp/$part; done; sleep 60' </dev/null
         command_is .reason_code LIMIT_DISK
     done
     settled 1
@@ -91,7 +91,7 @@ from_pool() {
     fill 1 --disk 1M
     before=$(pooled)
     run timeout -k 5 $PATIENCE "$BRIG" sandbox exec --quiet --disk 1M -- sh -c \
-        'head -c 8388608 /dev/zero >/tmp/big; sleep 60' </dev/null
+        'for part in 1 2; do head -c 1000000 /dev/zero >/tmp/$part; done; sleep 60' </dev/null
     command_is .reason_code LIMIT_DISK
     from_pool "$(of_command .sandbox_id)"
 }

@@ -30,6 +30,10 @@
 #include <sys/statfs.h>
 
 #define DISK_PAUSE_US 100000U
+/* A single file may be as long as the limit (RLIMIT_FSIZE), and whoever writes it is told so by the
+ * kernel. What the folders around it and its own extents take on top must not end the sandbox
+ * before he has heard it. */
+#define DISK_OVERHEAD_BYTES (256U * 1024U)
 #define ENTRIES_BETWEEN_ORDERS 64U
 #define OPEN_FILES_MAX 20000U
 #define TREE_DEPTH_MAX 256U
@@ -328,8 +332,8 @@ static enum reason look_at_disk(struct watch *watch, const struct census *census
     watch->disk_bytes = tree.bytes + census->held.disk_bytes;
     if (plan->watch_inodes && tree.entries + census->held.files > plan->watch_inodes)
         return REASON_LIMIT_INODES;
-    if (tree.too_deep ||
-        (plan->watch_disk_bytes && tree.bytes + census->held.disk_bytes > plan->watch_disk_bytes))
+    if (tree.too_deep || (plan->watch_disk_bytes &&
+                          watch->disk_bytes > plan->watch_disk_bytes + DISK_OVERHEAD_BYTES))
         return REASON_LIMIT_DISK;
     return REASON_NONE;
 }
