@@ -177,9 +177,9 @@ one_of() {
     chosen=${words[RANDOM % $#]}
 }
 
-# Everything that is said to run has a PID 1 and an outer process, and nothing else has.
-list_is_true() {
-    local each pid n=0
+# Everything that is said to run has a PID 1 and an outer process.
+listed_are_there() {
+    local each pid
     for each in $(brig sandbox list --json 2>/dev/null | jq -r '.sandboxes[] | "\(.sandbox_id):\(.pid)"'); do
         pid=${each#*:}
         # It may have ended since it was listed, but then its lock is free.
@@ -187,13 +187,15 @@ list_is_true() {
             echo "listed without a process: $each" >&2
             return 1
         }
-        n=$((n + 1))
     done
+}
+
+# Nothing else has. Who clears up behind a sandbox holds its lock until that is done, and no longer.
+others_are_gone() {
+    local listed held
+    listed=$(brig sandbox list --json 2>/dev/null | jq '.sandboxes | length')
     held=$(for lock in "$BRIG_HOME"/boxes/*.lock; do [ ! -e "$lock" ] || flock -n "$lock" true || echo "$lock"; done | wc -l)
-    [ "$held" -le "$n" ] || {
-        echo "$held sandboxes are held, $n are listed" >&2
-        return 1
-    }
+    [ "$held" -le "$listed" ]
 }
 
 act() {
@@ -246,8 +248,9 @@ a_sandbox() {
         victim_of "$who"
         [ -z "$victim" ] || ! kill -9 "$victim" 2>/dev/null || kills=$((kills + 1))
         wait "$actor" 2>/dev/null || true
-        list_is_true || {
+        { listed_are_there && eventually 5 others_are_gone; } || {
             echo "after $action, $who killed" >&2
+            ls -l "$BRIG_HOME/boxes" >&2
             false
         }
     done
