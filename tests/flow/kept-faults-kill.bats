@@ -301,7 +301,8 @@ crash() {
         crash extend "$id"
         crash destroy "$id"
         eventually 3 all_locks_free_but_living
-        list_is_true
+        listed_are_there
+        eventually 5 others_are_gone
         destroy_all
         eventually 3 all_locks_free
         all_is_told
