@@ -16,7 +16,7 @@ resident() {
     expected=$(head -c $GIB /dev/zero | sha256sum | cut -d ' ' -f 1)
     small=$(resident --json -- true)
     large=$(resident --json --timeout 120s -- head -c $GIB /dev/zero)
-    output=$(cat "$WORK/out")
+    output=$(jq -c 'del(.stdout)' "$WORK/out") # bash takes its time over megabytes
     json_is .truncated true
     json_is .stdout_bytes $GIB
     json_is .stdout_hash "sha256:$expected"
@@ -45,8 +45,10 @@ resident() {
 }
 
 @test "a command that never stops printing ends with its time" {
-    run box --timeout 1s --json -- yes
+    status=0
+    box --timeout 1s --json -- yes >"$WORK/out" || status=$?
     status_is 124
+    output=$(jq -c 'del(.stdout)' "$WORK/out")
     json_is .truncated true
     json_is .timed_out true
 }
