@@ -82,6 +82,18 @@ room() {
     inside rm -rf "$BRIG_HOME/filler" "$BRIG_HOME/files"
 }
 
+cleared_up() {
+    inside sh -c '[ -z "$(ls -A "$BRIG_HOME/runs" 2>/dev/null)" ]'
+}
+
+# What clears up behind a sandbox gives room back, after the fault too. Who is done has nothing open here that
+# is deleted or can be written, without which there is no `ro`.
+settle() {
+    eventually 10 cleared_up || { echo "never cleared up" >&2; return 1; }
+    remount ro
+    remount rw
+}
+
 FAULTS='full No space left on device|disk (or the quota) is full
 no_files No space left on device|No space left on device
 read_only Read-only file system|Read-only file system'
@@ -91,6 +103,7 @@ each() {
     local fault texts
     while read -r fault texts <&4; do
         for prepare in true tidy; do
+            settle || return
             "$prepare"
             "$fault"
             text=${texts%|*} or=${texts#*|}
@@ -241,6 +254,7 @@ no_word() {
     try asked ask.yaml # once
     status_is 77
     approval=$(brig approvals list --state pending --json | jq -r '.approvals[0].approval_id')
+    settle
     full
     word reject anna
     text="No space left on device" or="is full" stopped
@@ -304,6 +318,14 @@ no_stop() {
 
 # ---- a daemon ----
 
+# What its sandboxes leave is cleared up by children of its spawner.
+nobody_clears_up() {
+    local child
+    for child in $(pgrep -P "$DAEMON"); do
+        ! pgrep -x -P "$child" box >/dev/null || return 1
+    done
+}
+
 @test "a daemon refuses while there is no room, and goes on by itself when there is" {
     need curl
     brig budget set --per principal --within 1h --runs 3 >/dev/null
@@ -315,6 +337,7 @@ no_stop() {
     post /v1/runs '{"command":["true"]}'
     [ "$http" = 200 ]
     for fault in full no_files; do # what is open to be written cannot be made read-only
+        eventually 10 nobody_clears_up
         "$fault"
         for _ in 1 2; do
             post /v1/runs '{"command":["true"]}'
