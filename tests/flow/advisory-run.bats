@@ -709,19 +709,25 @@ fails() {
         cp keep "$(session_dir)/$name"
     done
     run -0 brig advisory replay "$session"
-    sed -i 's/"turns_max":50/"turns_max":51/' "$(session_dir)/session.json"
-    run -76 brig advisory report "$session"
-    says "it is of another session"
-    sed -i 's/"turns_max":51/"turns_max":50/' "$(session_dir)/session.json"
+    # What it may do, and for how long, is what the chain began with.
+    for name in turns_max deadline_s idle_s action_s created_at; do
+        cp "$(session_dir)/session.json" keep
+        jq -c ".$name += 1" keep >"$(session_dir)/session.json"
+        run -76 brig advisory report "$session"
+        says "it is of another session"
+        cp keep "$(session_dir)/session.json"
+    done
     for name in session.json constitution events.jsonl; do
         mv "$(session_dir)/$name" keep
         run -76 brig advisory report "$session"
         mv keep "$(session_dir)/$name"
     done
-    mv "$(session_dir)/events.jsonl" keep
-    ln -s "$PWD/keep" "$(session_dir)/events.jsonl"
-    run -76 brig advisory report "$session"
-    mv keep "$(session_dir)/events.jsonl"
+    for name in session.json constitution events.jsonl; do
+        mv "$(session_dir)/$name" keep
+        ln -s "$PWD/keep" "$(session_dir)/$name"
+        run -76 brig advisory report "$session"
+        mv keep "$(session_dir)/$name"
+    done
     run -0 brig advisory report "$session"
 }
 

@@ -369,7 +369,7 @@ governed() {
         run gate report --as anna --expires-at $when --json
         json_is ".expires_at - $EPOCHSECONDS | . > 172500 and . <= 172800" true
     done
-    for when in 0 soon 2026-13-01 2026-12-01x 2w d 99999999999; do
+    for when in 0 soon 2026-13-01 2026-02-31 2026-12-01T08:00:60Z 2026-12-01x 2w d 99999999999; do
         run -64 sign anna --expires-at "$when"
         says "write a day"
     done

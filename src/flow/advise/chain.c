@@ -128,9 +128,20 @@ static bool counts(const struct json *event, const char *key, int64_t wanted)
     return json_is_int(json_get(event, key), &number) && number == wanted;
 }
 
-/* session.json is no link of a chain: what it says is believed as far as the events say the same.
- * Who let the agent run, by which rules it was judged, and how many turns it has, is in the first.
- */
+/* Who let the agent run, by which rules it was judged, how many turns and how much time it had. */
+static bool starts_session(const struct advise *advise, const struct json *event)
+{
+    const struct advise_terms *terms = &advise->terms;
+
+    return says(event, "channel", terms->channel) && says(event, "requester", terms->requester) &&
+           says(event, "profile", advise_profile(terms)) &&
+           counts(event, "turns_max", terms->turns_max) &&
+           counts(event, "created_at", advise->created_at) &&
+           counts(event, "deadline_s", terms->deadline_s) &&
+           counts(event, "idle_s", terms->idle_s) && counts(event, "action_s", terms->action_s);
+}
+
+/* session.json is no link of a chain: it is believed as far as the events say the same. */
 static bool is_of_session(const struct advise *advise, const struct json *event)
 {
     const struct advise_terms *terms = &advise->terms;
@@ -139,10 +150,7 @@ static bool is_of_session(const struct advise *advise, const struct json *event)
         !says(event, "agent_version", terms->agent_version) ||
         !says(event, "constitution_sha256", advise->constitution_sha256))
         return false;
-    return !says(event, "kind", "start") ||
-           (says(event, "channel", terms->channel) && says(event, "requester", terms->requester) &&
-            says(event, "profile", advise_profile(terms)) &&
-            counts(event, "turns_max", terms->turns_max));
+    return !says(event, "kind", "start") || starts_session(advise, event);
 }
 
 /* The line without its last member in canonical order would do; it is written again instead, so

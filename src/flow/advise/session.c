@@ -28,9 +28,12 @@ int file_text(struct arena *mem, int dir_fd, const char *name, size_t max, struc
               struct err *err)
 {
     AUTO_BUF struct buf text = BUF(max);
+    AUTO_FD int fd = openat(dir_fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
 
-    if (file_read(dir_fd, name, &text, err) < 0)
-        return -1;
+    if (fd < 0)
+        return err_os(err, "opening %s", name);
+    if (read_all(fd, &text, err) < 0)
+        return err_in(err, "%s", name);
     *out = arena_str(mem, buf_str(&text));
     return 0;
 }
@@ -234,12 +237,17 @@ static int first_events(struct advise *advise, struct err *err)
 {
     AUTO_ARENA struct arena mem = ARENA(64UL * 1024);
     AUTO_HOLD struct hold hold = {0};
+    const struct advise_terms *terms = &advise->terms;
     struct json *more = json_object(&mem);
 
-    json_put_text(&mem, more, "channel", advise->terms.channel);
-    json_put_text(&mem, more, "profile", advise_profile(&advise->terms));
-    json_put_text(&mem, more, "requester", advise->terms.requester);
-    json_put_int(&mem, more, "turns_max", advise->terms.turns_max);
+    json_put_int(&mem, more, "action_s", terms->action_s);
+    json_put_text(&mem, more, "channel", terms->channel);
+    json_put_int(&mem, more, "created_at", advise->created_at);
+    json_put_int(&mem, more, "deadline_s", terms->deadline_s);
+    json_put_int(&mem, more, "idle_s", terms->idle_s);
+    json_put_text(&mem, more, "profile", advise_profile(terms));
+    json_put_text(&mem, more, "requester", terms->requester);
+    json_put_int(&mem, more, "turns_max", terms->turns_max);
     if (hold_take(advise, &hold, err) < 0 ||
         chain_add(advise, &(struct event){.kind = "start", .more = more}, err) < 0 ||
         chain_add(advise, &(struct event){.kind = "constitution"}, err) < 0)

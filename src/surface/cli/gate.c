@@ -42,6 +42,15 @@ static int look(struct invocation *inv, struct gate_call *gate, int *status)
     return -1;
 }
 
+/* timegm() makes the third of March of the thirty-first of February. */
+static bool is_in_calendar(struct tm tm, int64_t *out)
+{
+    struct tm made = tm;
+
+    *out = (int64_t)timegm(&made);
+    return made.tm_mday == tm.tm_mday && made.tm_mon == tm.tm_mon && made.tm_sec == tm.tm_sec;
+}
+
 /* Until when, as somebody says it: seconds since 1970, a day or moment (UTC), or how long from now.
  */
 static bool moment_of(const char *text, int64_t *out)
@@ -56,9 +65,8 @@ static bool moment_of(const char *text, int64_t *out)
         struct tm tm = {0};
 
         end = strptime(text, forms[i], &tm);
-        *out = (int64_t)timegm(&tm);
         if (end && !*end)
-            return true;
+            return is_in_calendar(tm, out);
     }
     if (digits == 0 || digits > SECONDS_DIGITS_MAX)
         return false;
