@@ -268,6 +268,11 @@ confirmed_meanwhile() {
     ask echo $'a\e[2Jb'
     run -0 brig approvals list
     [[ $output != *$'\e'* ]]
+    # Nor can two words look like three, or none.
+    ask echo rm "a b" '' "it's" -rf
+    run -0 brig approvals list
+    says "echo rm 'a b' '' 'it'\''s' -rf"
+    ask echo $'a\e[2Jb'
     run -77 brig sandbox exec --policy ask.yaml --wait 300ms -- echo three
     # Time passes by moving what is stored, not the clock.
     sqlite3 "$BRIG_HOME/approvals.db" 'UPDATE approvals SET expires_at = 1'

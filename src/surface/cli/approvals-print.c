@@ -16,23 +16,35 @@
 #define WORDS_SHOWN_MAX 1024  /* words of a command */
 #define ESCAPED_GROWTH_MAX 16 /* bytes that one can become */
 
-/* At most max bytes of it, cut between characters, and how many there are besides. */
-static void print_some(FILE *to, struct str text, size_t max)
+/* At most max bytes of it, cut between characters; answers how many there are besides. */
+static size_t escape_some(struct str text, size_t max, struct buf *shown)
 {
-    AUTO_BUF struct buf shown = BUF(ESCAPED_GROWTH_MAX * WORD_SHOWN_MAX);
     struct str some = {text.p, text.n < max ? text.n : max};
     struct err ignored;
 
     while (some.n < text.n && some.n && (text.p[some.n] & 0xc0) == 0x80)
         some.n--;
-    if (text_escape(some, &shown, &ignored) < 0) {
-        buf_clear(&shown);
+    if (text_escape(some, shown, &ignored) < 0) {
+        buf_clear(shown);
         some.n = 0;
     }
+    return text.n - some.n;
+}
+
+static void print_cut(FILE *to, size_t bytes)
+{
+    if (bytes)
+        (void)fprintf(to, "… (%zu more bytes)", bytes);
+}
+
+static void print_some(FILE *to, struct str text, size_t max)
+{
+    AUTO_BUF struct buf shown = BUF(ESCAPED_GROWTH_MAX * WORD_SHOWN_MAX);
+    size_t rest = escape_some(text, max, &shown);
+
     if (shown.n)
         (void)fputs(buf_text(&shown), to);
-    if (some.n < text.n)
-        (void)fprintf(to, "… (%zu more bytes)", text.n - some.n);
+    print_cut(to, rest);
 }
 
 /* A word, or {"bytes": …} when it is none that can be written. */
@@ -44,6 +56,40 @@ static struct str word_of(struct arena *mem, const struct json *word)
 }
 
 /* ---- one line ---- */
+
+static bool needs_no_quotes(struct str word)
+{
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+                                "%+,-./:=@_";
+
+    for (size_t i = 0; i < word.n; i++) {
+        if (!word.p[i] || !strchr(plain, word.p[i]))
+            return false;
+    }
+    return word.n > 0;
+}
+
+/* As somebody would write it in a shell: where a word ends is part of what is asked. */
+static void print_word(FILE *to, struct str word, size_t max)
+{
+    AUTO_BUF struct buf shown = BUF(ESCAPED_GROWTH_MAX * WORD_SHOWN_MAX);
+    size_t rest;
+
+    if (needs_no_quotes(word)) {
+        print_some(to, word, max);
+        return;
+    }
+    rest = escape_some(word, max, &shown);
+    (void)fputc('\'', to);
+    for (size_t i = 0; i < shown.n; i++) {
+        if (shown.p[i] == '\'')
+            (void)fputs("'\\''", to);
+        else
+            (void)fputc(shown.p[i], to);
+    }
+    print_cut(to, rest);
+    (void)fputc('\'', to);
+}
 
 static void print_command_line(struct invocation *inv, const struct json *command)
 {
@@ -61,7 +107,7 @@ static void print_command_line(struct invocation *inv, const struct json *comman
             continue;
         }
         (void)fputc(' ', inv->out);
-        print_some(inv->out, text, left);
+        print_word(inv->out, text, left);
         taken = text.n ? text.n : 1; /* empty ones take room, too */
         left = taken < left ? left - taken : 0;
     }
