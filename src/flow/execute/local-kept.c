@@ -19,6 +19,13 @@
 
 /* ---- made to stay ---- */
 
+/* It served, and its time was over before its PID 1 came to tell us: nothing failed. */
+static bool has_lived(const struct box_message *message)
+{
+    return message->kind == BOX_GONE &&
+           (message->reason == REASON_SANDBOX_EXPIRED || message->reason == REASON_SANDBOX_IDLE);
+}
+
 int kept_release(struct run *run, struct local *local, struct err *err)
 {
     uint64_t deadline_us = clock_us() + SERVE_WAIT_US;
@@ -30,7 +37,7 @@ int kept_release(struct run *run, struct local *local, struct err *err)
     do {
         if (box_wait(local, deadline_us, &message, &from_inside, err) < 0)
             return -1;
-    } while (message.kind != BOX_STARTED && message.kind != BOX_FAILED);
+    } while (message.kind != BOX_STARTED && message.kind != BOX_FAILED && !has_lived(&message));
     if (message.kind == BOX_FAILED) {
         *err = message.err;
         return err_in(err, "beginning to serve");
