@@ -33,35 +33,16 @@ still_running() {
     pgrep -f "$1" >/dev/null
 }
 
-gone_within() {
-    local i
-    for ((i = 0; i < $1 * 20; i++)); do
-        still_running "$2" || return 0
-        sleep 0.05
-    done
-    echo "still running: $(pgrep -af "$2")" >&2
-    return 1
-}
-
-# What cleans up behind a dead brig holds the lock of its run while it does.
-locks_are_free_within() {
-    local i lock
-    for ((i = 0; i < $1 * 20; i++)); do
-        for lock in "$BRIG_HOME"/runs/*.lock; do
-            [ ! -e "$lock" ] || flock -n "$lock" true || {
-                sleep 0.05
-                continue 2
-            }
-        done
-        return 0
-    done
-    echo "still held: $lock" >&2
-    return 1
+gone_soon() {
+    eventually 2 not still_running "$1" || {
+        echo "still running: $(pgrep -af "$1")" >&2
+        return 1
+    }
 }
 
 # The next command closes what is open; then nothing is.
 next_command_clears_up() {
-    locks_are_free_within 2
+    eventually 2 no_run_is_held
     run timeout -k 5 "$PATIENCE" "$BRIG" sandbox exec --quiet -- true </dev/null
     status_is 0
     chain_holds
@@ -77,7 +58,7 @@ next_command_clears_up() {
         struck KILL "$(moment "$i" 60)" -- sh -c 'sleep 300' "$marker"
         [ "$struck" -eq 137 ]
     done
-    gone_within 2 "$marker"
+    gone_soon "$marker"
     next_command_clears_up
     [ "$(ledger "SELECT count(*) FROM receipts WHERE body LIKE '%RUN_ABANDONED%'")" -gt 0 ]
 }
@@ -100,11 +81,19 @@ next_command_clears_up() {
     [ "$(ledger "SELECT count(*) FROM receipts WHERE body LIKE '%RUN_ABANDONED%'")" -eq 0 ]
 }
 
+# asked_to_end COMMAND…: it gets a SIGTERM once it has made the file out/ready; its status in $status.
+asked_to_end() {
+    mkdir out
+    "$BRIG" sandbox exec --quiet --mount "$PWD/out:/workspace:rw" -- "$@" >/dev/null 2>&1 </dev/null &
+    pid=$!
+    eventually 10 test -e out/ready
+    kill -TERM "$pid"
+    await "$pid"
+}
+
 @test "a command that ignores the signal is ended all the same" {
     marker=stubborn-$$-$RANDOM
-    start=$SECONDS
-    struck TERM 0.5 -- perl -e '$SIG{TERM} = $SIG{INT} = "IGNORE"; sleep 300' "$marker"
-    [ $((SECONDS - start)) -le 5 ]
+    asked_to_end perl -e '$SIG{TERM} = $SIG{INT} = "IGNORE"; open my $f, ">", "/workspace/ready"; sleep 300' "$marker"
     run ! still_running "$marker"
     receipt_is .reason_code CANCELLED
     receipt_is .outcome.signal 9
@@ -112,10 +101,9 @@ next_command_clears_up() {
 }
 
 @test "a signal reaches the command, which may end in its own way" {
-    mkdir out
-    struck TERM 1 --mount "$PWD/out:/workspace:rw" -- \
-        perl -e '$SIG{TERM} = sub { open my $f, ">", "/workspace/told"; exit 7 }; sleep 300'
-    [ "$struck" -eq 7 ]
+    asked_to_end perl -e '$SIG{TERM} = sub { open my $f, ">", "/workspace/told"; exit 7 };
+        open my $f, ">", "/workspace/ready"; sleep 300'
+    [ "$status" -eq 7 ]
     [ -e out/told ]
     receipt_is .outcome.exit_code 7
     receipt_is .reason_code CANCELLED
@@ -130,7 +118,7 @@ next_command_clears_up() {
     a_thousand() { [ "$(pgrep -fc "$marker")" -gt 1000 ]; }
     eventually 10 a_thousand
     kill -KILL "$pid"
-    gone_within 2 "$marker"
+    gone_soon "$marker"
     wait "$pid" || true
     next_command_clears_up
 }

@@ -7,6 +7,7 @@
 #     receipts_of KIND         how many there are
 #     chain_holds [N]          the ledger verifies, with exactly N entries
 #     nothing_is_left          no folder, lock or cgroup of any run
+#     no_run_is_held           whatever clears up behind one whose Brig is dead is done
 #     beside_box FILE          $BRIG and FILE as its box in a folder of their own; sets BRIG
 
 # What a test waits for at most; a program that hangs is a failure, not a hung test run.
@@ -67,6 +68,14 @@ run_cgroups() {
     local id
     for id in $(ledger 'SELECT DISTINCT run_id FROM receipts'); do
         find /sys/fs/cgroup -name "brig-$id" 2>/dev/null || true # others' groups are closed to us
+    done
+}
+
+# It holds the lock of its run while it does, and nobody else closes that meanwhile.
+no_run_is_held() {
+    local lock
+    for lock in "$BRIG_HOME"/runs/*.lock; do
+        [ ! -e "$lock" ] || flock -n "$lock" true || return 1
     done
 }
 
