@@ -250,6 +250,7 @@ amount() {
     for point in budget-reserved opening-before opening-committed closing-before closing-committed \
         budget-unsettled budget-settling; do
         BRIG_CRASH_AT=$point brig sandbox exec --quiet --policy p.yaml -- true || true
+        eventually 2 no_run_is_held
         run -0 brig sandbox exec --quiet --policy p.yaml -- true
         [ "$(amount runs reserved)" = 0 ]
         [ "$(amount runs used)" = "$(receipts_of outcome)" ]

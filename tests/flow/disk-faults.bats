@@ -82,6 +82,11 @@ room() {
     inside rm -rf "$BRIG_HOME/filler" "$BRIG_HOME/files"
 }
 
+no_run_is_held() {
+    # shellcheck disable=SC2016 # its shell, not ours
+    inside sh -c 'for lock in "$BRIG_HOME"/runs/*.lock; do [ ! -e "$lock" ] || flock -n "$lock" true || exit; done'
+}
+
 cleared_up() {
     inside sh -c '[ -z "$(ls -A "$BRIG_HOME/runs" 2>/dev/null)" ]'
 }
@@ -203,6 +208,7 @@ first_run() {
     touch out/go
     await "$running"
     room
+    eventually 10 no_run_is_held
     brig sandbox list >/dev/null # whoever comes next tells the end of what has none
     [ "$(amount used)" = 2 ]
     [ "$(amount reserved)" = 0 ]
@@ -291,6 +297,7 @@ no_stop() {
     try "ran-$prepare-$text"
     status_is 0 || return
     brig freeze --reason test >/dev/null
+    settle || return
     "$fault"
     run brig unfreeze
     # Where it found the room that it takes, it is done.

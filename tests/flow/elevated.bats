@@ -227,6 +227,8 @@ P
     kill -KILL $pid
     wait $pid || true
     eventually 5 not pgrep -fx "/usr/bin/sleep $nap"
+    # Who kept the command ends a moment behind it.
+    eventually 2 no_run_is_held
     run -0 brig sandbox exec -- true
     receipt_says_abandoned() {
         [ "$(ledger "SELECT count(*) FROM receipts WHERE body LIKE '%RUN_ABANDONED%'")" -eq 1 ]
