@@ -184,13 +184,15 @@ amount() {
 
 @test "a detached command has reserved until it ends; what goes on uncounted is refused" {
     policy '{per: principal, within: 1h, runs: 2, wall: 10m}'
-    make --policy "$PWD/p.yaml"
-    run -0 brig sandbox exec --detach "$id" -- sleep 1
+    mkdir out
+    make --policy "$PWD/p.yaml" --mount "$WORK/out:/out"
+    run -0 brig sandbox exec --detach "$id" -- sh -c 'sleep 1; until [ -e /out/over ]; do sleep 0.05; done'
     [ "$(amount runs reserved)" = 1 ]
     run -77 brig sandbox exec "$id" -- true # all the time is reserved
     says "10m reserved"
     run -77 brig sandbox exec --keep "$id" -- true
     says "for what a command leaves running"
+    touch out/over
     settled() {
         [ "$(amount runs reserved)" = 0 ]
     }

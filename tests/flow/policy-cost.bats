@@ -36,14 +36,23 @@ reserves() {
     [ "$(reserved)" = "$1" ]
 }
 
+# reserved_by MICROS COMMAND…: while it runs, which is until that is seen.
+reserved_by() {
+    local micros=$1 running
+    shift
+    "$@" -- sleep 300 3>&- &
+    running=$!
+    eventually 5 reserves "$micros"
+    kill "$running"
+    wait "$running" || true
+}
+
 # costs MICROS [OPTION…]: what is decided, and what is reserved while it runs.
 costs() {
     local micros=$1
     shift
     reserves 0
-    "$BRIG" sandbox exec --quiet --policy "$PWD/p.yaml" "$@" -- sleep 2 &
-    eventually 5 reserves "$micros"
-    wait $!
+    reserved_by "$micros" "$BRIG" sandbox exec --quiet --policy "$PWD/p.yaml" "$@"
 }
 
 @test "what a rule sees is what is reserved" {
@@ -66,30 +75,26 @@ costs() {
 }
 
 @test "a limit of the ceiling makes it cheaper" {
-    printf 'version: 1\nlimits: {timeout: 3s, memory: 256M}\n' >c.yaml
+    printf 'version: 1\nlimits: {timeout: 19s, memory: 256M}\n' >c.yaml
     brig policy ceiling set c.yaml >/dev/null
-    just 1063 # a part of a millionth is one
-    costs 1063
+    just 1395 # a part of a millionth is one
+    costs 1395
 }
 
 @test "commands in a kept sandbox: its limits, and a time of their own" {
     just 1645
     make --policy "$PWD/p.yaml"
-    in_it -- sleep 2 &
-    eventually 5 reserves 1645
-    wait $!
-    run -77 brig sandbox exec --timeout 4s "$id" -- true
-    just 1086
+    reserved_by 1645 "$BRIG" sandbox exec "$id" --quiet
+    run -77 brig sandbox exec --timeout 24s "$id" -- true
+    just 1516
     brig sandbox destroy "$id"
     make --policy "$PWD/p.yaml"
-    in_it --timeout 4s -- sleep 2 &
-    eventually 5 reserves 1086
-    wait $!
+    reserved_by 1516 "$BRIG" sandbox exec "$id" --quiet --timeout 24s
     # without an end, and with what stays behind, nobody knows
     run -77 brig sandbox exec --detach "$id" -- true
     says "does not count: its condition could not be evaluated"
-    run -77 brig sandbox exec --keep --timeout 4s "$id" -- true
-    run -0 brig sandbox exec --detach --timeout 4s "$id" -- true
+    run -77 brig sandbox exec --keep --timeout 24s "$id" -- true
+    run -0 brig sandbox exec --detach --timeout 24s "$id" -- true
 }
 
 @test "unknown counts closed: no prices, no database, a tool" {
