@@ -271,7 +271,7 @@ evaluate() {
 @test "questions to a daemon wait for a decider beside each other, and nobody else waits" {
     need curl
     without_daemon "it has one of its own"
-    policy p.yaml slow opa '' 1s
+    policy p.yaml slow opa '' 5s
     run -0 brig policy apply p.yaml
     serve
     TOKEN=$(token --scope run)
@@ -281,14 +281,18 @@ evaluate() {
     done
     eventually 10 test -s asked
     TOKEN=$(token --tenant acme --scope run) evaluate other
+    # Answered, while none of those is.
+    [ -s other ]
+    for i in $(seq 12); do
+        [ ! -s "took$i" ]
+    done
     wait "${pids[@]}"
     json_is .verdict DENY "$(cat took12.answer)"
     [ "$(ledger "SELECT count(*) FROM receipts WHERE body LIKE '%\"PDP_ERROR\"%'")" -eq 12 ]
-    # One after the other they would take 12 seconds.
+    # One after the other they would take a minute.
     for i in $(seq 12); do
-        awk -v took="$(cat "took$i")" 'BEGIN { exit !(took < 6) }'
+        awk -v took="$(cat "took$i")" 'BEGIN { exit !(took < 30) }'
     done
-    awk -v took="$(cat other)" 'BEGIN { exit !(took < 0.9) }'
     [ "$(asked)" -eq 12 ] # each once
     serve_end
 }
