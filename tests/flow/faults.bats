@@ -115,8 +115,11 @@ status 0"
 @test "a disk that fills up during the run still takes its end" {
     is_root || skip "needs root"
     in_private_mounts "cp -a '$BRIG_HOME' copy && mount -t tmpfs -o size=6m,mode=0700 none '$BRIG_HOME' && cp -a copy/. '$BRIG_HOME/'
-        { sleep 1; cat /dev/zero >'$BRIG_HOME/filler' 2>/dev/null; } &
-        '$BRIG' sandbox exec -- sleep 2 </dev/null >log 2>&1; echo status \$? >>log
+        '$BRIG' sandbox exec --mount '$PWD/out:/workspace:rw' -- sh -c 'touch /workspace/began
+            until [ -e /workspace/full ]; do sleep 0.05; done' </dev/null >log 2>&1 &
+        n=0; until [ -e out/began ] || [ \$((n += 1)) -gt 600 ]; do sleep 0.05; done
+        cat /dev/zero >'$BRIG_HOME/filler' 2>/dev/null; touch out/full
+        wait \$!; echo status \$? >>log
         rm '$BRIG_HOME/filler'; '$BRIG' receipts verify --json >report"
     output=$(cat log)
     says "status 0"
@@ -252,13 +255,12 @@ status 0"
 }
 
 @test "a ledger that somebody holds locked: refused in time" {
-    { echo "BEGIN EXCLUSIVE; SELECT 'held';"; sleep 20; } | sqlite3 "$BRIG_HOME/receipts.db" >holding &
-    holder=$!
-    eventually 10 grep -q held holding
-    start=$SECONDS
-    attempt
-    [ $((SECONDS - start)) -le 8 ]
-    kill "$holder"
+    coproc holder { sqlite3 "$BRIG_HOME/receipts.db"; }
+    echo "BEGIN EXCLUSIVE; SELECT 'held';" >&"${holder[1]}"
+    read -r line <&"${holder[0]}"
+    [ "$line" = held ]
+    attempt # without an end of its own it has that of our patience
+    exec {holder[1]}>&- # and that is its end, too
     status_is 75
     nothing_ran
 }
