@@ -97,14 +97,14 @@ keeper() {
 
 # PID 1 runs one command itself; whoever comes meanwhile has a keeper.
 occupy() {
-    timeout -k 5 20 "$BRIG" sandbox exec "$id" -- sh -c 'echo here; sleep 299' >occupied 2>&1 </dev/null 3>&- &
+    timeout -k 5 60 "$BRIG" sandbox exec "$id" -- sh -c 'echo here; sleep 299' >occupied 2>&1 </dev/null 3>&- &
     occupier=$!
     eventually 3 grep -q here occupied
 }
 
 @test "a command whose keeper is killed ends, its caller is told, the sandbox goes on" {
     occupy
-    timeout -k 5 20 "$BRIG" sandbox exec "$id" -- sh -c 'setsid sleep 300 & echo here; sleep 300' >out 2>err </dev/null &
+    timeout -k 5 60 "$BRIG" sandbox exec "$id" -- sh -c 'setsid sleep 300 & echo here; sleep 300' >out 2>err </dev/null &
     caller=$!
     eventually 3 grep -q here out
     kill -9 "$(keeper)"
@@ -146,11 +146,18 @@ not_running() {
 }
 
 @test "a command that kills all it can ends its own answer at most" {
-    run timeout -k 5 20 "$BRIG" sandbox exec "$id" --quiet -- sh -c 'kill -9 -1; sleep 300' </dev/null
+    run in_it --timeout 2s -- sh -c 'kill -9 -1; sleep 300' </dev/null
     [ "$status" -ne 0 ]
     eventually 2 alone
     run in_it -- echo on </dev/null
     [ "$output" = on ]
+}
+
+# What was being built or ended goes on without who wanted it, for a moment.
+all_is_cleared() {
+    destroy_all
+    brig sandbox list >/dev/null 2>&1
+    no_sandbox_left 2>/dev/null
 }
 
 @test "a Brig killed while it creates leaves a sandbox that is told about, or none" {
@@ -161,10 +168,7 @@ not_running() {
         kill -9 "$maker" 2>/dev/null || true
         wait "$maker" 2>/dev/null || true
     done
-    sleep 0.5
-    destroy_all
-    brig sandbox list >/dev/null 2>&1
-    no_sandbox_left
+    eventually 3 all_is_cleared
     each_run_ended
     chain_holds
 }
@@ -178,10 +182,7 @@ not_running() {
         kill -9 "$ender" 2>/dev/null || true
         wait "$ender" 2>/dev/null || true
     done
-    sleep 0.3
-    destroy_all
-    brig sandbox list >/dev/null 2>&1
-    no_sandbox_left
+    eventually 3 all_is_cleared
     each_run_ended
     chain_holds
 }

@@ -183,7 +183,7 @@ teardown() {
     make
     in_it --keep -- sh -c 'sleep 100 >/dev/null 2>&1 &' </dev/null
     brig sandbox pause "$id"
-    run timeout -k 5 20 "$BRIG" sandbox destroy "$id"
+    run timeout -k 5 60 "$BRIG" sandbox destroy "$id"
     status_is 0
     no_sandbox_left
     make
@@ -205,7 +205,8 @@ teardown() {
     status_is 0
     json_is .action destroy
     json_is .done true
-    gone "$pid" "$outer"
+    gone "$pid"
+    eventually 2 gone "$outer" # it lets go of its lock last, and is on its way out
     no_sandbox_left
     run --separate-stderr brig sandbox destroy "$id"
     status_is 66
