@@ -33,7 +33,7 @@ setup() {
 }
 
 @test "a background process that keeps the streams open does not keep the caller" {
-    run -0 timeout 10 bash -c '"$BRIG" sandbox exec --quiet -- sh -c "sleep 1000 & echo finished" | cat'
+    run -0 timeout 25 bash -c '"$BRIG" sandbox exec --quiet -- sh -c "sleep 1000 & echo finished" | cat'
     [ "$output" = finished ]
 }
 

@@ -370,10 +370,10 @@ pipe_is_full() {
 }
 
 @test "--idle is the agent's time to answer, not the time in which people think" {
-    begin_bare --idle 1s
+    begin_bare --idle 3s # enough for a busy machine to answer
     echo hello >turns
     eventually 10 grep -q advice out
-    sleep 2.5
+    sleep 3.5
     echo hello >turns
     eventually 10 two_answers
     echo silent >turns

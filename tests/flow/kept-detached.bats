@@ -91,7 +91,7 @@ logs_say() {
 
 @test "logs --follow goes on until it ends" {
     detach -- sh -c 'for i in 1 2 3 4 5; do echo $i; sleep 0.1; done'
-    run --separate-stderr timeout -k 5 20 "$BRIG" sandbox logs here --follow
+    run --separate-stderr timeout -k 5 60 "$BRIG" sandbox logs here --follow
     status_is 0
     [ "$output" = "1
 2
@@ -104,7 +104,7 @@ logs_say() {
     detach -- sh -c 'echo before; read line; echo "got $line"; echo e >&2; exit 7'
     eventually 2 logs_say before
     echo hello >in
-    run --separate-stderr timeout -k 5 20 "$BRIG" sandbox attach here "$exec" <in
+    run --separate-stderr timeout -k 5 60 "$BRIG" sandbox attach here "$exec" <in
     status_is 7
     [ "$output" = "before
 got hello" ]
@@ -118,7 +118,7 @@ got hello" ]
 @test "the end of the input of whoever is attached is the command's" {
     detach -- cat
     printf 'a\nb\n' >in
-    run timeout -k 5 20 "$BRIG" sandbox attach here <in
+    run timeout -k 5 60 "$BRIG" sandbox attach here <in
     status_is 0
     [ "$output" = "a
 b" ]
@@ -132,7 +132,7 @@ b" ]
     exec {fd}>in
     echo a >&$fd
     eventually 3 grep -q "got a" one
-    run --separate-stderr timeout -k 5 20 "$BRIG" sandbox attach here "$exec" </dev/null
+    run --separate-stderr timeout -k 5 60 "$BRIG" sandbox attach here "$exec" </dev/null
     [ "$status" -ne 0 ]
     [[ $stderr == *"somebody else is attached"* ]]
     kill -TERM "$first"
@@ -141,7 +141,7 @@ b" ]
     exec {fd}>&-
     [ "$(state_of "$exec")" = running ]
     echo b >input
-    run timeout -k 5 20 "$BRIG" sandbox attach here "$exec" <input
+    run timeout -k 5 60 "$BRIG" sandbox attach here "$exec" <input
     says "got a"
     says "got b"
 }
@@ -164,7 +164,7 @@ counted_beyond() {
 @test "a terminal can be joined, and has the size of whoever joined" {
     need script
     detach --tty -- sh -c 'read x; stty size; tty; exit 6'
-    run timeout -k 5 20 script -qec "stty rows 31 cols 71; (sleep 0.5; echo go) | '$BRIG' sandbox attach here $exec; echo status \$?" /dev/null </dev/null
+    run timeout -k 5 60 script -qec "stty rows 31 cols 71; (sleep 0.5; echo go) | '$BRIG' sandbox attach here $exec; echo status \$?" /dev/null </dev/null
     says "/dev/pts/"
     says "status 6"
 }

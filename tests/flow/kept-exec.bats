@@ -161,16 +161,21 @@ only_pid_one() {
 
 @test "a terminal of its own, with a size and job control" {
     need script
-    run timeout -k 5 20 script -qec "stty rows 33 cols 77; '$BRIG' sandbox exec $id --quiet --tty -- sh -c 'stty size; test -t 0 && test -t 1 && echo tty; ps -o tty= -p \$\$ 2>/dev/null'" /dev/null </dev/null
+    run timeout -k 5 60 script -qec "stty rows 33 cols 77; '$BRIG' sandbox exec $id --quiet --tty -- sh -c 'stty size; test -t 0 && test -t 1 && echo tty; ps -o tty= -p \$\$ 2>/dev/null'" /dev/null </dev/null
     says "33 77"
     says tty
 }
 
 @test "two terminals at once" {
     need script
-    timeout -k 5 20 script -qec "'$BRIG' sandbox exec $id --quiet --tty -- sh -c 'tty; sleep 1'" one </dev/null >/dev/null &
+    # Each stays until the other one is there.
+    in_terminal() { # OWN OTHER
+        timeout -k 5 "$PATIENCE" script -qec "'$BRIG' sandbox exec $id --quiet --tty -- \
+            sh -c 'tty; : >/tmp/$1; until [ -e /tmp/$2 ]; do sleep 0.05; done'" "$1" </dev/null >/dev/null
+    }
+    in_terminal one two &
     first=$!
-    timeout -k 5 20 script -qec "'$BRIG' sandbox exec $id --quiet --tty -- sh -c 'tty; sleep 1'" two </dev/null >/dev/null
+    in_terminal two one
     wait "$first"
     grep -o '/dev/pts/[0-9]*' one
     [ "$(grep -o '/dev/pts/[0-9]*' one)" != "$(grep -o '/dev/pts/[0-9]*' two)" ]
@@ -190,17 +195,17 @@ only_pid_one() {
     receipt_is .reason_code CANCELLED
 }
 
-# Commands that take their time to go: what Brig does with a second signal shows.
+# slow_to_go SECONDS: a command that takes so long to go, of the two it has; what Brig does with a second signal shows.
 slow_to_go() {
     "$BRIG" sandbox exec "$id" --quiet -- \
-        perl -e '$| = 1; $SIG{TERM} = sub { select undef, undef, undef, 1.8; print "gone\n"; exit 9 };
-                 print "ready\n"; sleep 1 while 1' >out </dev/null &
+        perl -e '$| = 1; $SIG{TERM} = sub { select undef, undef, undef, $ARGV[0]; print "gone\n"; exit 9 };
+                 print "ready\n"; sleep 1 while 1' "$1" >out </dev/null &
     waiter=$!
     eventually 5 grep -q ready out
 }
 
 @test "timeout(1) signals the process and its group: the command is asked once" {
-    slow_to_go
+    slow_to_go 1
     perl -e 'kill TERM => $ARGV[0] for 1 .. 50' "$waiter"
     status=0
     wait "$waiter" || status=$?
@@ -209,7 +214,7 @@ slow_to_go() {
 }
 
 @test "whoever asks again later is not made to wait" {
-    slow_to_go
+    slow_to_go 1.8
     kill -TERM "$waiter"
     sleep 0.5
     kill -TERM "$waiter"

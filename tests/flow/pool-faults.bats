@@ -118,7 +118,7 @@ POINTS="pool-configured pool-entered pool-settled pool-taken pool-unlisted"
 @test "a command whose supervisor is killed ends, and its caller is told" {
     fill 1
     pid=$(pool_pid "$(pooled)")
-    timeout -k 5 20 "$BRIG" sandbox exec -- sh -c 'echo here; sleep 300' >out 2>err </dev/null &
+    timeout -k 5 60 "$BRIG" sandbox exec -- sh -c 'echo here; sleep 300' >out 2>err </dev/null &
     caller=$!
     eventually 3 grep -q here out
     kill -9 "$(outer_of "$pid")"

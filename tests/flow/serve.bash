@@ -14,7 +14,7 @@ serve() {
     : >"$WORK/serve.out" # what is started below may begin late
     "$BRIG" serve --listen 127.0.0.1:0 --socket "$WORK/d.sock" "$@" >"$WORK/serve.out" 2>"$WORK/serve.err" </dev/null 3>&- &
     DAEMON=$!
-    for _ in $(seq 400); do
+    for _ in $(seq 1200); do
         PORT=$(sed -n 's/.*listening on https\{0,1\}:.*:\([0-9]*\)$/\1/p' "$WORK/serve.out")
         [ -z "$PORT" ] || ! grep -q 'listening on unix:' "$WORK/serve.out" || return 0
         kill -0 "$DAEMON" 2>/dev/null || break
