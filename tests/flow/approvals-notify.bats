@@ -28,7 +28,7 @@ Y
 }
 
 teardown() {
-    kill -- "-$server" 2>/dev/null || true
+    [ -z "$server" ] || kill -- "-$server" 2>/dev/null || true
     serve_end
 }
 
@@ -190,6 +190,7 @@ nobody_sends() {
     told $((tries + 1))
     tally dropped 1
     kill -- "-$server"
+    server= # its number is somebody else's soon
     eventually 20 tally webhook.failed 2
     exec {first}>&-
 }

@@ -19,7 +19,7 @@ setup() {
 teardown() {
     local status=0
     serve_end || status=$?
-    kill "$server" 2>/dev/null || true
+    [ -z "$server" ] || kill "$server" 2>/dev/null || true
     [ -z "${id-}" ] || brig sandbox destroy "$id"
     return $status
 }
@@ -131,6 +131,7 @@ asked() {
     says "did not answer within 300 ms"
     receipt_is .reason_code PDP_ERROR
     kill "$server"
+    server= # its number is somebody else's soon
     refused() { not perl -MIO::Socket::INET -e 'exit !IO::Socket::INET->new("127.0.0.1:$ARGV[0]")' "$port"; }
     eventually 10 refused
     policy p.yaml yes
