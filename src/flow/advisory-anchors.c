@@ -11,7 +11,9 @@
 #include "lib/json/json.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define RUNS_SEEN_MAX 100000
@@ -32,29 +34,41 @@ struct anchor *anchor_find(const struct anchors *anchors, const char *id)
     return NULL;
 }
 
-static int add_anchor(struct anchors *anchors, const struct json *about, const struct json *receipt,
-                      struct err *err)
+static int make_room(struct anchors *anchors, struct err *err)
 {
+    size_t cap = anchors->cap ? anchors->cap * 2 : 64;
+    struct anchor *more;
+
     if (anchors->n == RUNS_SEEN_MAX)
         return err_set(err, ERR_LIMIT, "%s has more than %d runs",
                        anchors->agent_id ? anchors->agent_id : "the ledger", RUNS_SEEN_MAX);
-    if (anchors->n == anchors->cap) {
-        size_t cap = anchors->cap ? anchors->cap * 2 : 64;
-        struct anchor *more = arena_array(anchors->mem, struct anchor, cap);
+    if (anchors->n < anchors->cap)
+        return 0;
+    more = arena_array(anchors->mem, struct anchor, cap);
+    if (anchors->n)
+        memcpy(more, anchors->of, anchors->n * sizeof *more);
+    anchors->of = more;
+    anchors->cap = cap;
+    return 0;
+}
 
-        if (anchors->n)
-            memcpy(more, anchors->of, anchors->n * sizeof *more);
-        anchors->of = more;
-        anchors->cap = cap;
-    }
+static int add_anchor(struct anchors *anchors, const struct json *about, const struct json *receipt,
+                      struct err *err)
+{
+    int64_t seq = 0;
+
+    if (make_room(anchors, err) < 0)
+        return -1;
+    (void)json_is_int(json_get(receipt, "seq"), &seq);
     anchors->of[anchors->n++] =
         (struct anchor){.id = text_at(anchors->mem, about, "run_id"),
                         .version = text_at(anchors->mem, about, "agent_version"),
                         .constitution = text_at(anchors->mem, about, "constitution_sha256"),
                         .agent_id = text_at(anchors->mem, about, "agent_id"),
                         .channel = text_at(anchors->mem, about, "channel"),
-                        .started = text_at(anchors->mem, receipt, "timestamp"),
-                        .intent = text_at(anchors->mem, receipt, "receipt_id")};
+                        .started = receipt_seconds(receipt),
+                        .intent = text_at(anchors->mem, receipt, "receipt_id"),
+                        .seq = (uint64_t)seq};
     return 0;
 }
 
@@ -77,8 +91,12 @@ static int on_receipt(void *context, const struct json *receipt, struct err *err
     const struct json *about = json_get(receipt, "advisory");
     struct str agent = {0}, kind = {0}, stage = {0};
 
-    if (!about || !json_is_text(json_get(about, "agent_id"), &agent) ||
-        (anchors->agent_id && !str_is(agent, anchors->agent_id)))
+    if (about && (!json_is_text(json_get(about, "agent_id"), &agent) ||
+                  (anchors->agent_id && !str_is(agent, anchors->agent_id))))
+        return 0;
+    if (anchors->agent_id)
+        gate_ledger_hear(&anchors->gate, receipt);
+    if (!about)
         return 0;
     (void)json_is_text(json_get(receipt, "kind"), &kind);
     (void)json_is_text(json_get(about, "stage"), &stage);
@@ -86,8 +104,10 @@ static int on_receipt(void *context, const struct json *receipt, struct err *err
         return add_anchor(anchors, about, receipt, err);
     if (str_is(stage, "end") && str_is(kind, "outcome"))
         end_anchor(anchors, about);
-    if (str_is(stage, "release") && str_is(kind, "outcome"))
+    if (str_is(stage, "release") && str_is(kind, "outcome")) {
         anchors->released = text_at(anchors->mem, about, "gate_report_sha256");
+        anchors->released_at = receipt_seconds(receipt);
+    }
     if (str_is(stage, "revoke") && str_is(kind, "outcome"))
         anchors->released = NULL;
     return 0;
@@ -108,13 +128,30 @@ static int check_ledger(struct govern *govern, struct record *record, struct err
                : err_set(err, ERR_INTEGRITY, "the ledger does not hold: %s", report.fault_text);
 }
 
+static struct anchors anchors_of(struct arena *mem, const char *agent_id)
+{
+    return (struct anchors){.mem = mem, .agent_id = agent_id, .gate = {.mem = mem}};
+}
+
+static int read_custodians(struct record *record, struct anchors *out, struct err *err)
+{
+    static const char *const words[] = {"\"action\":\"enroll\"", "\"action\":\"dismiss\"",
+                                        "\"action\":\"approvals-renew\""};
+
+    for (size_t i = 0; i < COUNT(words); i++)
+        if (record_with(record, words[i], on_receipt, out, err) < 0)
+            return -1;
+    return 0;
+}
+
 int anchors_read(struct govern *govern, struct arena *mem, const char *agent_id,
                  struct anchors *out, struct err *err)
 {
     AUTO(record) struct record *record = NULL;
 
-    *out = (struct anchors){.mem = mem, .agent_id = agent_id};
-    if (govern_read_ledger(govern, &record, err) < 0 || check_ledger(govern, record, err) < 0)
+    *out = anchors_of(mem, agent_id);
+    if (govern_read_ledger(govern, &record, err) < 0 || check_ledger(govern, record, err) < 0 ||
+        (agent_id && read_custodians(record, out, err) < 0))
         return -1;
     return record_with(record, "\"advisory\":{", on_receipt, out, err);
 }
@@ -144,7 +181,7 @@ int anchors_recall(struct govern *govern, struct arena *mem, const char *agent_i
     const char *folder = arena_printf(mem, "%s/gate", govern->state_dir);
     const char *path = arena_printf(mem, "%s/ledger-checked", folder);
 
-    *out = (struct anchors){.mem = mem, .agent_id = agent_id};
+    *out = anchors_of(mem, agent_id);
     if ((govern->only_looks || dir_make(folder, 0700, err) == 0) &&
         recall(govern, path, out, err) == 0)
         return 0;
@@ -154,9 +191,117 @@ int anchors_recall(struct govern *govern, struct arena *mem, const char *agent_i
     return anchors_read(govern, mem, agent_id, out, err);
 }
 
+/* ---- sessions the ledger does not know ---- */
+
+struct straying {
+    struct govern *govern;
+    struct anchors *anchors;
+    const char **known; /* in order */
+    size_t known_n;
+    int64_t since;
+};
+
+static int by_text(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+static void know_names(struct straying *straying)
+{
+    const struct anchors *anchors = straying->anchors;
+
+    straying->known_n = anchors->n;
+    straying->known = arena_array(anchors->mem, const char *, anchors->n + 1);
+    for (size_t i = 0; i < anchors->n; i++)
+        straying->known[i] = anchors->of[i].id;
+    qsort(straying->known, straying->known_n, sizeof *straying->known, by_text);
+}
+
+static bool is_old(const struct straying *straying, const char *id)
+{
+    AUTO_FREE char *path = NULL;
+    struct stat st;
+
+    if (asprintf(&path, "%s/advisory/%s", straying->govern->state_dir, id) < 0) {
+        path = NULL;
+        return false;
+    }
+    /* A file system's clock is a moment behind, and seconds are rounded down. */
+    return straying->since && stat(path, &st) == 0 &&
+           (int64_t)st.st_ctim.tv_sec < straying->since - 1;
+}
+
+/* Who is killed before its beginning is in the ledger leaves one that never was. One that began
+ * since the ledger was read is in it now. */
+static int is_stray(struct straying *straying, struct advise *glance, bool *out, struct err *err)
+{
+    AUTO(record) struct record *record = NULL;
+    AUTO(advise) struct advise *whole = NULL;
+    struct err ignored;
+    bool is_known;
+
+    *out = false;
+    if (!*glance->intent_id &&
+        advise_open(straying->govern->state_dir, glance->id, &whole, &ignored) == 0 &&
+        whole->tally.events <= ADVISE_FIRST_EVENTS)
+        return 0;
+    if (govern_read_ledger(straying->govern, &record, err) < 0 ||
+        record_knows(record, glance->id, &is_known, err) < 0)
+        return -1;
+    *out = !is_known;
+    return 0;
+}
+
+static int add_stray(struct anchors *anchors, const struct advise *glance, struct err *err)
+{
+    const struct advise_terms *terms = &glance->terms;
+
+    if (make_room(anchors, err) < 0)
+        return -1;
+    anchors->of[anchors->n++] = (struct anchor){
+        .id = arena_text(anchors->mem, str_of(glance->id)),
+        .agent_id = anchors->agent_id,
+        .version = arena_text(anchors->mem, str_of(terms->agent_version)),
+        .constitution = arena_text(anchors->mem, str_of(glance->constitution_sha256)),
+        .channel = arena_text(anchors->mem, str_of(terms->channel)),
+        .started = glance->created_at,
+        .intent = "",
+        .is_stray = true};
+    return 0;
+}
+
+static int on_folder(void *context, const char *id, struct err *err)
+{
+    struct straying *straying = context;
+    AUTO(advise) struct advise *glance = NULL;
+    struct err ignored;
+    bool strays;
+
+    if (bsearch(&id, straying->known, straying->known_n, sizeof *straying->known, by_text) ||
+        is_old(straying, id) ||
+        advise_glance(straying->govern->state_dir, id, &glance, &ignored) < 0 ||
+        strcmp(glance->terms.agent_id, straying->anchors->agent_id) != 0)
+        return 0;
+    if (is_stray(straying, glance, &strays, err) < 0)
+        return -1;
+    return strays ? add_stray(straying->anchors, glance, err) : 0;
+}
+
+int anchors_add_strays(struct govern *govern, struct anchors *anchors, int64_t since,
+                       struct err *err)
+{
+    struct straying straying = {.govern = govern, .anchors = anchors, .since = since};
+
+    know_names(&straying);
+    return advise_each(govern->state_dir, on_folder, &straying, err);
+}
+
 const char *anchor_differs(struct arena *mem, const struct anchor *anchor,
                            const struct advise *advise)
 {
+    if (anchor->is_stray)
+        return "it is on disk, and the ledger does not know it: something was cut off there, or put "
+               "in its place";
     if (!anchor->has_end)
         return "it has no end in the ledger: \"brig advisory end\" gives it one";
     if (advise->tally.events != anchor->events)

@@ -28,6 +28,7 @@
 #define GATE_TEXT_MAX (1024UL * 1024)
 #define LOCK_WAIT_MS 5000
 #define LOCK_LOOK_MS 5
+#define CLOCK_STEP_S 10 /* clocks are set right by some seconds, back as well */
 
 static const char *text_at(struct arena *mem, const struct json *json, const char *key)
 {
@@ -38,13 +39,6 @@ static const char *text_at(struct arena *mem, const struct json *json, const cha
 }
 
 /* ---- what the chains know ---- */
-
-static int64_t seconds_of(const char *timestamp)
-{
-    struct tm tm = {0};
-
-    return strptime(timestamp, "%Y-%m-%dT%H:%M:%S", &tm) ? (int64_t)timegm(&tm) : 0;
-}
 
 static void read_run(struct govern *govern, struct arena *mem, const struct anchor *anchor,
                      struct gate_run *out)
@@ -57,7 +51,8 @@ static void read_run(struct govern *govern, struct arena *mem, const struct anch
                              .constitution_sha256 = anchor->constitution,
                              .requester = "",
                              .channel = anchor->channel,
-                             .started_at = seconds_of(anchor->started)};
+                             .started_at = anchor->started,
+                             .seq = anchor->seq};
     if (advise_open(govern->state_dir, anchor->id, &advise, &err) < 0) {
         out->fault = arena_text(mem, str_of(err.text));
         return;
@@ -91,19 +86,23 @@ static void know_runs(struct govern *govern, struct arena *mem, struct known *ou
     }
 }
 
-static int know(struct govern *govern, struct arena *mem, const char *agent_id, struct known *out,
+static int know(struct govern *govern, struct arena *mem, const char *agent_id, struct known **out,
                 struct err *err)
 {
-    if (anchors_read(govern, mem, agent_id, &out->anchors, err) < 0)
+    struct known *known = arena_new(mem, struct known);
+
+    if (anchors_read(govern, mem, agent_id, &known->anchors, err) < 0 ||
+        anchors_add_strays(govern, &known->anchors, 0, err) < 0)
         return -1;
-    know_runs(govern, mem, out);
+    know_runs(govern, mem, known);
+    *out = known;
     return 0;
 }
 
 int govern_gate_report(struct govern *govern, struct arena *mem, const char *agent_id,
                        const char *version, unsigned n, struct gate_report *out, struct err *err)
 {
-    struct known known;
+    struct known *known = NULL;
 
     if (n == 0)
         n = GATE_RUNS_DEFAULT;
@@ -111,10 +110,13 @@ int govern_gate_report(struct govern *govern, struct arena *mem, const char *age
         return err_set(err, ERR_LIMIT, "a gate looks at no more than %d runs", GATE_RUNS_MAX);
     if (know(govern, mem, agent_id, &known, err) < 0)
         return -1;
-    if (!version && known.n == 0)
+    if (!version && known->n == 0)
         return err_set(err, ERR_NOT_FOUND, "agent \"%.100s\" has no advisory run", agent_id);
-    return gate_evaluate(mem, agent_id, version ? version : known.runs[known.n - 1].agent_version,
-                         n, known.runs, known.n, out, err);
+    if (gate_evaluate(mem, agent_id, version ? version : known->runs[known->n - 1].agent_version, n,
+                      known->runs, known->n, out, err) < 0)
+        return -1;
+    out->ledger = &known->anchors.gate;
+    return 0;
 }
 
 /* ---- who signs ---- */
@@ -163,6 +165,7 @@ static const char *unfit(struct govern *govern, struct approvals *approvals,
 {
     struct wanted_custodian wanted = {.name = name};
     struct public_key own;
+    uint64_t enrolled;
     struct err err;
 
     if (custodian_each(approvals, on_custodian, &wanted, &err) < 0 || !wanted.is_found)
@@ -176,7 +179,10 @@ static const char *unfit(struct govern *govern, struct approvals *approvals,
     if (record_own_key(govern->state_dir, &own, &err) == 0 &&
         memcmp(own.b, wanted.found.key.b, sizeof own.b) == 0)
         return "that key signs receipts, and is nobody's";
-    if (report->run_n && wanted.found.enrolled_at >= report->runs[0].started_at)
+    enrolled = gate_ledger_enrolled(report->ledger, name, &wanted.found.key);
+    if (!enrolled)
+        return "the ledger does not say that this is his key";
+    if (report->run_n && enrolled > report->runs[0].seq)
         return "he became a custodian when the first of the runs had begun";
     *key = wanted.found.key;
     return NULL;
@@ -244,6 +250,7 @@ static const char *hollow(struct govern *govern, struct approvals *approvals,
                           struct public_key *key)
 {
     const char *why = unfit(govern, approvals, report, word->signoff.custodian, key);
+    int64_t now = (int64_t)time(NULL);
     struct hash preimage;
     struct err err;
 
@@ -251,8 +258,10 @@ static const char *hollow(struct govern *govern, struct approvals *approvals,
         return why;
     if (strcmp(word->report, report->sha256) != 0)
         return "it is on another report";
-    if (word->signoff.expires_at <= (int64_t)time(NULL))
+    if (word->signoff.expires_at <= now)
         return "its time is over";
+    if (word->signoff.expires_at > now + GATE_VALID_S + CLOCK_STEP_S)
+        return "it would hold for longer than any may; or the clock went back";
     if (gate_preimage(report, &word->signoff, &preimage, &err) < 0 ||
         !signature_holds(&word->signature, &preimage, key))
         return "the signature does not hold";
@@ -278,7 +287,11 @@ static const char *count_word(struct counting *counting, const struct word *word
     struct gate_words *words = counting->words;
     struct public_key key;
     const char *why = hollow(counting->govern, counting->approvals, counting->report, word, &key);
+    char signature[2 * SIGNATURE_BYTES + 1];
 
+    hex_encode(word->signature.b, sizeof word->signature.b, signature);
+    if (!why)
+        why = gate_ledger_doubts(counting->report->ledger, signature);
     for (unsigned i = 0; !why && i < words->valid; i++)
         if (memcmp(counting->keys[i].b, key.b, sizeof key.b) == 0 ||
             strcasecmp(words->custodians[i], word->signoff.custodian) == 0)
@@ -524,8 +537,11 @@ static int read_again(struct arena *mem, const struct known *known, const struct
             until = i + 1;
     if (n < 1 || n > GATE_RUNS_MAX)
         return err_set(err, ERR_INTEGRITY, "the release of %.100s says nothing", agent_id);
-    return gate_evaluate(mem, agent_id, text_at(mem, release, "agent_version"), (unsigned)n,
-                         known->runs, until, out, err);
+    if (gate_evaluate(mem, agent_id, text_at(mem, release, "agent_version"), (unsigned)n,
+                      known->runs, until, out, err) < 0)
+        return -1;
+    out->ledger = &known->anchors.gate;
+    return 0;
 }
 
 /* Of the first that holds no longer, why. */
@@ -572,22 +588,24 @@ static const char *stands(struct govern *govern, struct arena *mem, const struct
 const char *govern_gate_stands(struct govern *govern, struct arena *mem, const char *agent_id,
                                const char *version, struct gate_report *out)
 {
-    struct known known;
+    struct known *known = NULL;
     struct err err;
 
-    return know(govern, mem, agent_id, &known, &err) < 0
-               ? arena_text(mem, str_of(err.text))
-               : stands(govern, mem, &known, version, out);
+    return know(govern, mem, agent_id, &known, &err) < 0 ? arena_text(mem, str_of(err.text))
+                                                         : stands(govern, mem, known, version, out);
 }
 
 const char *gate_stands_for_run(struct govern *govern, struct arena *mem, const char *agent_id,
                                 const char *version, struct gate_report *out)
 {
-    struct known known;
+    struct known *known = arena_new(mem, struct known);
+    struct anchors *anchors = &known->anchors;
     struct err err;
 
-    if (anchors_recall(govern, mem, agent_id, &known.anchors, &err) < 0)
+    /* What lies about from before the release was looked at then. */
+    if (anchors_recall(govern, mem, agent_id, anchors, &err) < 0 ||
+        (anchors->released && anchors_add_strays(govern, anchors, anchors->released_at, &err) < 0))
         return arena_text(mem, str_of(err.text));
-    know_runs(govern, mem, &known);
-    return stands(govern, mem, &known, version, out);
+    know_runs(govern, mem, known);
+    return stands(govern, mem, known, version, out);
 }

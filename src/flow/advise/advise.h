@@ -96,14 +96,18 @@ struct advise {
     bool is_ours;          /* of a box, made here, and held until it is freed */
 };
 
-/* Makes the folder and writes the first two events: start, constitution. Until that is so it is
+/* Makes the folder and writes the first events: start, constitution. Until that is so it is
  * called STATE/advisory/.new-ID; whoever is killed meanwhile leaves it like that. */
 #define ADVISE_NEW_PREFIX ".new-"
+#define ADVISE_FIRST_EVENTS 2
 int advise_start(const char *state_dir, const struct advise_terms *terms, struct advise **out,
                  struct err *err) MUST_CHECK;
 /* By id. The whole chain is read and must hold: ERR_INTEGRITY. */
 int advise_open(const char *state_dir, const char *id, struct advise **out,
                 struct err *err) MUST_CHECK;
+/* Only what session.json says, which is no proof of anything. */
+int advise_glance(const char *state_dir, const char *id, struct advise **out,
+                  struct err *err) MUST_CHECK;
 void advise_free(struct advise *advise);
 AUTO_TYPE(advise)
 /* The receipt that opened it: part of session.json from then on. */
@@ -376,6 +380,7 @@ struct gate_run {
     const char *channel; /* "box": that version ran here; else it is what a harness said */
     const char *profile; /* by which rules it was judged; "" when that is not known */
     int64_t started_at;
+    uint64_t seq;      /* of the receipt it began with */
     const char *fault; /* why nothing can be said of it; NULL: it has ended, and its chain holds */
     struct advise_tally tally;
 };
@@ -390,6 +395,7 @@ enum gate_condition {
 };
 const char *gate_condition_name(enum gate_condition condition);
 
+struct gate_ledger;
 struct gate_report {
     const char *agent_id;
     const char *agent_version;
@@ -398,8 +404,9 @@ struct gate_report {
     size_t run_n;
     bool passed[GATE_CONDITION_COUNT];
     bool all_passed;
-    bool is_claimed;         /* the version of at least one run is what a harness said */
-    const struct json *json; /* what is hashed */
+    bool is_claimed;                  /* the version of at least one run is what a harness said */
+    const struct json *json;          /* what is hashed */
+    const struct gate_ledger *ledger; /* who may sign it, and did; NULL: nobody */
     char sha256[HASH_TEXT_BYTES];
 };
 /* runs are all of that agent, of whatever version, oldest first; the window is the last n of this

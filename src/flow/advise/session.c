@@ -372,6 +372,19 @@ int advise_open(const char *state_dir, const char *id, struct advise **out, stru
     return 0;
 }
 
+int advise_glance(const char *state_dir, const char *id, struct advise **out, struct err *err)
+{
+    AUTO(advise) struct advise *advise = advise_new(state_dir, id);
+
+    advise->dir_fd = open(advise->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+    if (advise->dir_fd < 0)
+        return err_os(err, "opening %s", advise->dir);
+    if (read_session(advise, err) < 0)
+        return err_in(err, "session %s", id);
+    *out = TAKE(advise);
+    return 0;
+}
+
 static int by_name(const struct dirent **a, const struct dirent **b)
 {
     return strcmp((*a)->d_name, (*b)->d_name);

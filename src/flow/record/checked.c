@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The advisory receipts of a ledger, without looking at all of it each time.
+/* The advisory receipts of a ledger and those about custodians, without looking at all of it each
+ * time.
  *
- * Up to where the ledger held, and which receipts there have the member "advisory", is kept in a
- * file under a signature of the ledger's own key, so that only who could write the ledger anew can
- * write the file. The hash of the last entry stands for all before it: the list is complete for
- * that chain and for no other. An old file is as true as a new one; it leaves more to be verified.
+ * Up to where the ledger held, and which receipts there are of these kinds, is kept in a file under
+ * a signature of the ledger's own key, so that only who could write the ledger anew can write the
+ * file. The hash of the last entry stands for all before it: the list is complete for that chain
+ * and for no other. An old file is as true as a new one; it leaves more to be verified.
  *
  *     domain, NUL                   docs/formats/ledger-checked.md
  *     number and hash of the last entry that was looked at
- *     number, agent and hash of each receipt with "advisory", oldest first
+ *     number, agent and hash of each such receipt, oldest first
  *     signature over the hash of all that */
 
 #include "flow/record/record.h"
@@ -22,12 +23,13 @@
 #include "lib/base/io.h"
 #include "lib/base/limits.h"
 
-#define CHECKED_DOMAIN "brig/ledger-checked/1"
+#define CHECKED_DOMAIN "brig/ledger-checked/2"
 #define NUMBER_BYTES 8
 #define AGENT_BYTES 8 /* of the hash of its name; two that share them are told apart later */
 #define HEADER_BYTES (sizeof CHECKED_DOMAIN + NUMBER_BYTES + HASH_BYTES)
 #define NOTE_BYTES (NUMBER_BYTES + AGENT_BYTES + HASH_BYTES)
-#define TAIL_ENTRIES 64 /* verified again and again, before the file is written anew */
+#define CUSTODIANS "/custodians" /* in place of an agent; no agent is called so */
+#define TAIL_ENTRIES 64          /* verified again and again, before the file is written anew */
 
 struct checked {
     struct buf bytes; /* the file, up to its signature */
@@ -116,17 +118,37 @@ static int keep(struct record *record, struct checked *checked, const char *path
 
 /* ---- the ledger ---- */
 
+static bool is_about_custodians(const struct json *receipt)
+{
+    struct str action = {0}, kind = {0};
+
+    (void)json_is_text(json_get(receipt, "action"), &action);
+    (void)json_is_text(json_get(receipt, "kind"), &kind);
+    return str_is(kind, "outcome") && (str_is(action, "enroll") || str_is(action, "dismiss") ||
+                                       str_is(action, "approvals-renew"));
+}
+
+/* Whom the gate asks for it, if it does. */
+static bool is_wanted(const struct json *receipt, struct str *whose)
+{
+    const struct json *about = json_get(receipt, "advisory");
+
+    if (about && json_is_text(json_get(about, "agent_id"), whose))
+        return true;
+    *whose = str_of(CUSTODIANS);
+    return is_about_custodians(receipt);
+}
+
 static int on_good(void *context, const struct entry *entry, struct err *err)
 {
     struct checked *checked = context;
-    const struct json *about = json_get(entry->json, "advisory");
     char note[NOTE_BYTES];
     struct str agent;
 
     if (entry->seq <= checked->last.seq)
         return 0; /* where it goes on from */
     checked->last = (struct place){entry->seq, entry->hash};
-    if (!about || !json_is_text(json_get(about, "agent_id"), &agent))
+    if (!is_wanted(entry->json, &agent))
         return 0;
     write_number(entry->seq, note);
     name_agent(agent, note + NUMBER_BYTES);
@@ -159,13 +181,15 @@ static int show(struct record *record, const struct checked *checked,
 {
     size_t notes = (checked->bytes.n - HEADER_BYTES) / NOTE_BYTES, n = 0;
     AUTO_FREE struct place *places = xcalloc(notes + 1, sizeof *places);
-    char agent[AGENT_BYTES];
+    char agent[AGENT_BYTES], custodians[AGENT_BYTES];
 
     name_agent(str_of(ask->agent_id), agent);
+    name_agent(str_of(CUSTODIANS), custodians);
     for (size_t i = 0; i < notes; i++) {
         const char *note = checked->bytes.p + HEADER_BYTES + i * NOTE_BYTES;
 
-        if (memcmp(note + NUMBER_BYTES, agent, AGENT_BYTES) != 0)
+        if (memcmp(note + NUMBER_BYTES, agent, AGENT_BYTES) != 0 &&
+            memcmp(note + NUMBER_BYTES, custodians, AGENT_BYTES) != 0)
             continue;
         places[n].seq = read_number(note);
         memcpy(places[n++].hash.b, note + NUMBER_BYTES + AGENT_BYTES, HASH_BYTES);

@@ -277,9 +277,10 @@ struct record_advised {
     bool only_look; /* what is found is not kept in path */
 };
 
-/* The receipts of this agent that have the member "advisory", oldest first, from a ledger that
- * holds. The first time all of it is verified; later on what came since, and these receipts once
- * more, wherever they stand. After -1 what was shown does not count, and only record_verify() says
- * what is wrong. *verified: entries whose hash and signature were looked at. */
+/* The receipts of this agent that have the member "advisory", and all about custodians, oldest
+ * first, from a ledger that holds. The first time all of it is verified; later on what came since,
+ * and these receipts once more, wherever they stand. After -1 what was shown does not count, and
+ * only record_verify() says what is wrong. *verified: entries whose hash and signature were looked
+ * at. */
 int record_advised(struct record *record, const struct record_advised *ask, uint64_t *verified,
                    struct err *err) MUST_CHECK;
