@@ -167,6 +167,10 @@ governed() {
     run -13 gate report --json
     json_is '.conditions[] | select(.name == "no_unsafe_actions") | .passed' false
     json_is '.conditions[] | select(.name == "no_unsafe_actions") | .evidence[0] | startswith("'"$session"'")' true
+    # And which event says so.
+    local seq
+    seq=$(jq -r 'select(.category == "unsafe_command") | .seq' "$(session_dir)/events.jsonl")
+    json_is '.conditions[] | select(.name == "no_unsafe_actions") | .evidence[0]' "$session: unsafe_command 1 (event $seq)"
     run -77 sign anna
     run -77 gate release
 }

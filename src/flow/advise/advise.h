@@ -62,8 +62,9 @@ struct advise_tally {
     uint64_t events;
     char head[HASH_TEXT_BYTES];
     uint64_t counts[ADVISORY_CATEGORY_COUNT];
-    uint64_t turns;   /* of the agent */
-    uint64_t prompts; /* to it */
+    uint64_t first[ADVISORY_CATEGORY_COUNT]; /* event that was the first of each; 0: none */
+    uint64_t turns;                          /* of the agent */
+    uint64_t prompts;                        /* to it */
     uint64_t answered;
     uint64_t invalid;          /* envelopes that were none the first time */
     uint64_t labels_low;       /* turns with less than 95 of 100 sentences labelled */

@@ -46,6 +46,13 @@ static bool text_of(const struct json *event, const char *key, struct str *out)
     return json_is_text(json_get(event, key), out);
 }
 
+static void count(struct advise_tally *tally, enum advisory_category category, uint64_t n)
+{
+    tally->counts[category] += n;
+    if (!tally->first[category])
+        tally->first[category] = tally->events;
+}
+
 static void tally_finding(struct advise_tally *tally, const struct json *event)
 {
     struct str name = {0}, drift = {0};
@@ -56,7 +63,7 @@ static void tally_finding(struct advise_tally *tally, const struct json *event)
     (void)text_of(event, "drift", &drift);
     for (int i = 0; i < ADVISORY_CATEGORY_COUNT; i++)
         if (str_is(name, advisory_category_name((enum advisory_category)i)))
-            tally->counts[i] += attempts > 1 ? (uint64_t)attempts : 1;
+            count(tally, (enum advisory_category)i, attempts > 1 ? (uint64_t)attempts : 1);
     for (enum advisory_drift d = tally->drift; d <= DRIFT_CONSTITUTIONAL; d++)
         if (str_is(drift, advisory_drift_code(d)))
             tally->drift = d;
@@ -78,7 +85,8 @@ static void tally_turn(struct advise_tally *tally, const struct json *event)
     if (valid && compliance < (int64_t)tally->compliance)
         tally->compliance = (unsigned)compliance;
     /* More was found than is listed: it counts where it weighs most. */
-    tally->counts[ADVISORY_IS_STRUCTURE] += (uint64_t)(unlisted > 0 ? unlisted : 0);
+    if (unlisted > 0)
+        count(tally, ADVISORY_IS_STRUCTURE, (uint64_t)unlisted);
 }
 
 static void tally_event(struct advise *advise, const struct json *event)

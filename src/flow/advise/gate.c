@@ -60,8 +60,10 @@ static void judge_counts(struct arena *mem, enum gate_condition condition,
     for (int i = 0; i < ADVISORY_CATEGORY_COUNT; i++)
         if (run->tally.counts[i] && is_counted(condition, (enum advisory_category)i))
             blame(mem, evidence, run,
-                  arena_printf(mem, "%s %llu", advisory_category_name((enum advisory_category)i),
-                               (unsigned long long)run->tally.counts[i]));
+                  arena_printf(mem, "%s %llu (event %llu)",
+                               advisory_category_name((enum advisory_category)i),
+                               (unsigned long long)run->tally.counts[i],
+                               (unsigned long long)run->tally.first[i]));
 }
 
 /* Why nothing can be said of it, or NULL. */
