@@ -445,6 +445,7 @@ int govern_gate_sign(struct govern *govern, const struct request *request,
 {
     struct word word = {*signoff, *signature, report->sha256};
     struct request made = *request;
+    char hex[2 * SIGNATURE_BYTES + 1];
     struct json *json;
     struct deed deed;
     bool failed;
@@ -453,9 +454,10 @@ int govern_gate_sign(struct govern *govern, const struct request *request,
     if (deed_begin(&deed, govern, &made, ACTION_GATE_SIGN, run, err) < 0)
         return -1;
     failed = take_word(govern, &run->mem, report, &word, err) < 0;
-    json = about(&run->mem, report, "sign");
-    json_each(member, word_json(&run->mem, &word)) if (!str_is(member->key, "gate_report_sha256"))
-        json_copy_member(&run->mem, json, member);
+    json = gate_signed(&run->mem, report, signoff);
+    hex_encode(signature->b, sizeof signature->b, hex);
+    json_put_text(&run->mem, json, "signature", hex);
+    json_put_text(&run->mem, json, "stage", failed ? "refused" : "sign");
     run->outcome.advisory = json;
     return deed_end(&deed, failed ? REASON_ADVISORY_FAILED : REASON_NONE, err);
 }

@@ -424,9 +424,8 @@ struct gate_signoff {
     const char *custodian;
     int64_t expires_at;
 };
-/* What he signs: SHA-256 over "brig/gate-signoff/1", NUL, and the canonical JSON of agent_id,
- * agent_version, constitution_sha256, custodian, decision, expires_at, gate_report_sha256, n,
- * window.
- */
+/* What he says with it, and the hash he signs (docs/formats/gate.md). */
+struct json *gate_signed(struct arena *mem, const struct gate_report *report,
+                         const struct gate_signoff *signoff);
 int gate_preimage(const struct gate_report *report, const struct gate_signoff *signoff,
                   struct hash *out, struct err *err) MUST_CHECK;

@@ -267,24 +267,31 @@ const char *gate_voided(struct arena *mem, const struct gate_report *report,
     return is_behind ? NULL : "the runs it stands on are gone";
 }
 
+struct json *gate_signed(struct arena *mem, const struct gate_report *report,
+                         const struct gate_signoff *signoff)
+{
+    struct json *json = json_object(mem);
+
+    json_put_text(mem, json, "agent_id", report->agent_id);
+    json_put_text(mem, json, "agent_version", report->agent_version);
+    json_put_text(mem, json, "constitution_sha256", constitution_of(report));
+    json_put_text(mem, json, "custodian", signoff->custodian);
+    json_put_text(mem, json, "decision", "release");
+    json_put_int(mem, json, "expires_at", signoff->expires_at);
+    json_put_text(mem, json, "gate_report_sha256", report->sha256);
+    json_put_int(mem, json, "n", report->n);
+    json_put(json, "window", window_json(mem, report));
+    return json;
+}
+
 int gate_preimage(const struct gate_report *report, const struct gate_signoff *signoff,
                   struct hash *out, struct err *err)
 {
     AUTO_ARENA struct arena mem = ARENA(1024UL * 1024);
     AUTO_BUF struct buf text = BUF(64UL * 1024);
-    struct json *json = json_object(&mem);
     struct hasher hasher;
 
-    json_put_text(&mem, json, "agent_id", report->agent_id);
-    json_put_text(&mem, json, "agent_version", report->agent_version);
-    json_put_text(&mem, json, "constitution_sha256", constitution_of(report));
-    json_put_text(&mem, json, "custodian", signoff->custodian);
-    json_put_text(&mem, json, "decision", "release");
-    json_put_int(&mem, json, "expires_at", signoff->expires_at);
-    json_put_text(&mem, json, "gate_report_sha256", report->sha256);
-    json_put_int(&mem, json, "n", report->n);
-    json_put(json, "window", window_json(&mem, report));
-    if (json_canonical(json, &text, err) < 0)
+    if (json_canonical(gate_signed(&mem, report, signoff), &text, err) < 0)
         return err_in(err, "a custodian's word");
     hasher_init(&hasher);
     hasher_add(&hasher, SIGNOFF_DOMAIN, sizeof SIGNOFF_DOMAIN); /* with its NUL */

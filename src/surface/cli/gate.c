@@ -164,6 +164,7 @@ static int put_preimage(struct invocation *inv, const struct gate_call *gate, st
         return -1;
     hash_text(&preimage, text);
     json_put_text(&inv->mem, doc, "preimage", text);
+    json_put(doc, "signed", gate_signed(&inv->mem, &gate->report, &signoff));
     json_put_int(&inv->mem, doc, "expires_at", signoff.expires_at);
     if (!inv->json)
         (void)fprintf(inv->out, "preimage %s, holds until %s\n", text,
