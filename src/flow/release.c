@@ -13,7 +13,9 @@
 #include "lib/linux/sys.h"
 #include "lib/shell/shell.h"
 
+#include <elf.h>
 #include <fcntl.h>
+#include <link.h>
 #include <linux/openat2.h>
 #include <stdio.h>
 #include <string.h>
@@ -78,15 +80,33 @@ static int open_program(const struct run *run, const char *path)
                   : TAKE_FD(fd);
 }
 
-static bool hash_program(const struct run *run, const char *path, char out[HASH_TEXT_BYTES])
+/* Whether nothing else has a part in what it does: no interpreter, no loader. */
+static bool stands_alone(int fd)
 {
-    AUTO_FD int fd = open_program(run, path);
+    ElfW(Ehdr) header;
+
+    if (pread(fd, &header, sizeof header, 0) != (ssize_t)sizeof header ||
+        memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 || header.e_phentsize != sizeof(ElfW(Phdr)))
+        return false;
+    for (unsigned i = 0; i < header.e_phnum; i++) {
+        ElfW(Phdr) segment;
+
+        if (pread(fd, &segment, sizeof segment, (off_t)(header.e_phoff + i * sizeof segment)) !=
+                (ssize_t)sizeof segment ||
+            segment.p_type == PT_INTERP)
+            return false;
+    }
+    return true;
+}
+
+static bool hash_program(int fd, char out[HASH_TEXT_BYTES])
+{
     struct hasher hasher;
     struct hash hash;
     struct stat st;
     ssize_t n = -1;
 
-    if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
+    if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
         return false;
     hasher_init(&hasher);
     do {
@@ -118,6 +138,7 @@ static const char *unreleased(struct govern *govern, struct run *run, const char
     char version[HASH_TEXT_BYTES];
     struct gate_report report;
     const char *variable = steering_variable(run);
+    AUTO_FD int fd = -1;
     const char *why;
 
     if (run->action.kind != ACTION_RUN)
@@ -125,9 +146,13 @@ static const char *unreleased(struct govern *govern, struct run *run, const char
     if (variable)
         return arena_printf(&run->mem, "the variable %.*s can make it run something else",
                             (int)strcspn(variable, "="), variable);
-    if (!hash_program(run, program, version))
+    fd = open_program(run, program);
+    if (fd < 0 || !hash_program(fd, version))
         return "write the whole path of the agent, in a folder or file that is mounted read-only, "
                "without links on the way";
+    if (strcmp(run->plan.image, "host") != 0 && !stands_alone(fd))
+        return "its interpreter or loader would be that of the image: let it run without one, or "
+               "link it statically";
     why = gate_stands_for_run(govern, &mem, agent_id, version, &report);
     if (!why && report.is_claimed)
         why = "it was released for what a harness said it is; only runs of \"brig advisory run\" "

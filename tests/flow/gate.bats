@@ -5,6 +5,7 @@
 load common
 load sandbox
 load advise
+load image-kit
 
 setup() {
     common_setup
@@ -514,4 +515,125 @@ waits() {
     [[ "$stderr" == *"brig advisory run"* ]]
     receipt_is .reason_code ADVISORY_ONLY
     run -0 --separate-stderr advise --policy policy.yaml --prompt hello
+}
+
+# An agent that needs an interpreter.
+script() {
+    cat <<'SH'
+#!/bin/sh
+while read -r line; do
+    case $line in
+    *'"type":"turn"'*) echo '{"epistemic":{"facts":["x"],"hypotheses":[],"assumptions":[]},"advisory":{},"sandbox":{"actions_permitted":false,"reason":"Helix aligned sandbox mode"},"client_view":"Hello."}' ;;
+    esac
+done
+SH
+}
+
+# begun PROGRAM ARG…: a session of it.
+begun() {
+    timeout -k 5 "$PATIENCE" "$BRIG" advisory run --agent-id agent --input in --prompt hello -- "$@" </dev/null >/dev/null 2>&1
+}
+
+version_now() {
+    gate report --json | jq -r .agent_version
+}
+
+@test "an interpreter is not released: what it was given is part of its version" {
+    N=1
+    requires_release
+    custodians
+    mkdir in
+    script >in/agent.sh
+    begun /bin/sh /sandbox/input/agent.sh
+    local version
+    version=$(version_now)
+    [ "$version" != "sha256:$(sha256sum </bin/sh | cut -d' ' -f1)" ]
+    begun /bin/sh /sandbox/input/agent.sh
+    [ "$(version_now)" = "$version" ]
+    sign anna
+    sign ben
+    run -0 gate release
+    run -0 brig gate status agent
+    # Neither with the same script nor with another one.
+    echo 'echo EVIL' >evil.sh
+    cp in/agent.sh same.sh
+    given() {
+        brig sandbox exec --policy policy.yaml --mount "$(realpath /bin/sh):/opt/sh:ro" --mount "$PWD/$1:/srv/$1:ro" -- /opt/sh "/srv/$1" </dev/null
+    }
+    for name in evil.sh same.sh; do
+        run -77 --separate-stderr given $name
+        receipt_is .reason_code RELEASE_REQUIRED
+    done
+    # Another script, and other words, are another version.
+    echo '# changed' >>in/agent.sh
+    begun /bin/sh /sandbox/input/agent.sh
+    [ "$(version_now)" != "$version" ]
+    run -13 brig gate status agent
+    says "is of another version"
+    version=$(version_now)
+    begun /bin/sh -u /sandbox/input/agent.sh
+    [ "$(version_now)" != "$version" ]
+}
+
+@test "a script is released by its bytes, and not with the interpreter of an image" {
+    need tar gzip busybox
+    N=1
+    requires_release
+    custodians
+    mkdir in
+    script >agent.sh
+    chmod 755 agent.sh
+    begun ./agent.sh
+    [ "$(version_now)" = "sha256:$(sha256sum <agent.sh | cut -d' ' -f1)" ]
+    sign anna
+    sign ben
+    run -0 gate release
+    runs() {
+        brig sandbox exec --policy policy.yaml --mount "$PWD/$1:/opt/$1:ro" "${@:2}" </dev/null
+    }
+    run -0 --separate-stderr runs agent.sh -- /opt/agent.sh
+    (script && echo '# other') >other.sh
+    chmod 755 other.sh
+    run -77 --separate-stderr runs other.sh -- /opt/other.sh
+    busybox_layout "$WORK/layout" bb
+    brig image import "$WORK/layout" --name bb
+    run -77 --separate-stderr runs agent.sh --image bb -- /opt/agent.sh
+    receipt_is .reason_code RELEASE_REQUIRED
+    [[ "$stderr" == *"would be that of the image"* ]]
+}
+
+@test "a released script of Python does not run what lies beside it" {
+    /usr/bin/python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' || skip "no Python 3.11"
+    N=1
+    requires_release
+    custodians
+    mkdir in beside
+    cat >beside/agent.py <<'PY'
+#!/usr/bin/python3
+import json, sys
+for line in sys.stdin:
+    if json.loads(line)["type"] == "turn":
+        print(json.dumps({"epistemic": {"facts": ["x"], "hypotheses": [], "assumptions": []}, "advisory": {}, "sandbox": {
+            "actions_permitted": False, "reason": "Helix aligned sandbox mode"}, "client_view": "Hello."}), flush=True)
+PY
+    chmod 755 beside/agent.py
+    begun beside/agent.py
+    sign anna
+    sign ben
+    gate release
+    echo 'print("EVIL")' >beside/json.py
+    run -0 --separate-stderr brig sandbox exec --mount "$PWD/beside:/opt:ro" -- /opt/agent.py </dev/null
+    says EVIL # the control
+    run -0 --separate-stderr brig sandbox exec --policy policy.yaml --mount "$PWD/beside:/opt:ro" -- /opt/agent.py </dev/null
+    [ "$output" = "" ]
+    run -77 --separate-stderr brig sandbox exec --policy policy.yaml --env PYTHONSAFEPATH= --mount "$PWD/beside:/opt:ro" -- /opt/agent.py </dev/null
+}
+
+@test "an agent that is linked statically may run in an image" {
+    need tar gzip busybox
+    released
+    requires_release
+    busybox_layout "$WORK/layout" bb
+    brig image import "$WORK/layout" --name bb
+    run -0 --separate-stderr brig sandbox exec --image bb --policy policy.yaml --mount "$AGENT:/opt/agent:ro" -- /opt/agent </dev/null
 }

@@ -95,8 +95,12 @@ static void plan_environment(struct run *run)
     const struct words *asked = &run->action.env;
     const struct words *network = &run->plan.egress.env;
     const char **env =
-        arena_array(&run->mem, const char *, COUNT(base) + network->n + asked->n + 1);
+        arena_array(&run->mem, const char *, COUNT(base) + network->n + asked->n + 2);
     size_t n = 0;
+
+    /* A released script is that script, and not what somebody lays beside it. */
+    if (run->demand.requires_release)
+        env[n++] = "PYTHONSAFEPATH=1";
 
     for (size_t i = 0; i < COUNT(base); i++)
         if (!env_has(asked, base[i]))
