@@ -637,3 +637,13 @@ PY
     brig image import "$WORK/layout" --name bb
     run -0 --separate-stderr brig sandbox exec --image bb --policy policy.yaml --mount "$AGENT:/opt/agent:ro" -- /opt/agent </dev/null
 }
+
+@test "docs/advisory.md does what it shows" {
+    need python3
+    ln -s "$BRIG" brig
+    PATH=$WORK:$PATH
+    run "$BRIG_ROOT/tests/flow/run-page" "$BRIG_ROOT/docs/advisory.md"
+    status_is 0
+    says "7 blocks"
+    chain_holds
+}
