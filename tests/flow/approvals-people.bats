@@ -542,3 +542,24 @@ Y
     run -0 base64 -d <<<"$(jq -r '.subject.command[1].bytes_b64' <<<"$output")"
     not grep -q 'ghp_0123' <<<"$output"
 }
+
+@test "a word full of secrets is shown without them, or not at all, and costs nobody else anything" {
+    need curl
+    one=$(printf 'ghp_0123456789 %.0s' $(seq 8000)) # as long as Linux lets one word be
+    run -77 brig sandbox exec --policy team.yaml -- echo "$one"
+    receipt_is .status PENDING
+    run -0 brig approvals list --json
+    json_is '.approvals[0].subject.command[1] | split("(hidden: 14 bytes that look like a secret)") | length' 8001
+    # More than a request has room for is not asked about.
+    run -77 brig sandbox exec --policy team.yaml -- echo "$one" "$one" "$one" "$one" "$one" "$one" "$one" "$one" \
+        "$one" "$one" "$one" "$one" "$one" "$one"
+    receipt_is .reason_code APPROVAL_FAILED
+    brig policy apply team.yaml >/dev/null
+    serve
+    TOKEN=$(token --principal agent)
+    post /v1/runs "$(jq -cn --arg w "$(printf 'AKIAABCDEFGHIJKLMNOP %.0s' $(seq 5900))" '{command: ["echo", $w]}')"
+    refused 403 forbidden
+    api /v1/sandboxes
+    [ "$http" = 200 ]
+    serve_end
+}

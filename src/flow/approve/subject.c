@@ -35,25 +35,33 @@ static bool is_secret_name(struct str name)
     return false;
 }
 
+#define HIDDEN "(hidden: %zu bytes that look like a secret)"
+
 static const char *hidden(struct arena *mem, size_t n)
 {
-    return arena_printf(mem, "(hidden: %zu bytes that look like a secret)", n);
+    return arena_printf(mem, HIDDEN, n);
 }
 
-/* What looks like a secret is not for whoever may look at requests, nor for the disk. */
+/* What looks like a secret is not for whoever may look at requests, nor for the disk. Of a word in
+ * which that leaves more than a request may have, nothing is shown. */
 static const char *without_secrets(struct arena *mem, const char *word)
 {
+    AUTO_BUF struct buf shown = BUF(SUBJECT_BYTES_MAX);
     struct str text = str_of(word);
     struct shape_hit hit;
+    struct err full;
     size_t at = 0;
-    const char *out = NULL;
 
     while (shape_next(text, at, false, &hit)) {
-        out = arena_printf(mem, "%s%.*s%s", out ? out : "", (int)(hit.at - at), text.p + at,
-                           hidden(mem, hit.n));
+        if (buf_add(&shown, text.p + at, hit.at - at, &full) < 0 ||
+            buf_addf(&shown, &full, HIDDEN, hit.n) < 0)
+            return hidden(mem, text.n);
         at = hit.at + hit.n;
     }
-    return out ? arena_printf(mem, "%s%s", out, text.p + at) : word;
+    if (at == 0)
+        return word;
+    return buf_add(&shown, text.p + at, text.n - at, &full) < 0 ? hidden(mem, text.n)
+                                                                : arena_text(mem, buf_str(&shown));
 }
 
 static const char *variable_shown(struct arena *mem, const char *variable)
