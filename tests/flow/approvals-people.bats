@@ -563,3 +563,12 @@ Y
     [ "$http" = 200 ]
     serve_end
 }
+
+@test "of several who would be the first custodian one is, and chooses the others" {
+    for name in a b c d e f; do
+        "$BRIG" approvals enroll "first-$name" --passphrase-file anna >/dev/null 2>&1 3>&- &
+    done
+    wait
+    run -0 brig approvals custodians --json
+    json_is '.custodians | length' 1
+}

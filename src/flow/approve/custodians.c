@@ -175,7 +175,15 @@ static int count_all(struct approvals *approvals, int64_t *out, struct err *err)
     return 0;
 }
 
-/* The first is whoever owns the state directory; from then on custodians choose custodians. */
+static int no_sponsor(const char *what, const char *name, struct err *err)
+{
+    return err_set(err, ERR_FORBIDDEN,
+                   "there are custodians already: one of them has to %s %s (--by NAME)", what,
+                   name);
+}
+
+/* The first is whoever owns the state directory; from then on custodians choose custodians. 1: one
+ * has, and it was him. */
 static int check_sponsor(struct approvals *approvals, const char *what, const char *name,
                          const char *by, struct str by_passphrase, struct err *err)
 {
@@ -188,11 +196,25 @@ static int check_sponsor(struct approvals *approvals, const char *what, const ch
     if (n == 0)
         return 0;
     if (!by)
-        return err_set(err, ERR_FORBIDDEN,
-                       "there are custodians already: one of them has to %s %s (--by NAME)", what,
-                       name);
+        return no_sponsor(what, name, err);
     hash_of(str_of(name), &hash);
-    return custodian_sign(approvals, by, by_passphrase, &hash, &ignored, err);
+    return custodian_sign(approvals, by, by_passphrase, &hash, &ignored, err) < 0 ? -1 : 1;
+}
+
+/* Inside the transaction that makes the change: he may have been removed, or the first one
+ * enrolled, while passphrases were being tried. by: whose word was taken, or NULL. */
+static int check_sponsored(struct approvals *approvals, const char *what, const char *name,
+                           const char *by, struct err *err)
+{
+    AUTO_ARENA struct arena mem = ARENA(64 * KIB);
+    struct row row;
+    int64_t n = 0;
+
+    if (count_all(approvals, &n, err) < 0)
+        return -1;
+    if (n && !by)
+        return no_sponsor(what, name, err);
+    return n ? find_standing(approvals, &mem, by, &row, err) : 0;
 }
 
 /* Ben and ben are one name: nobody who reads the list should have to look twice. */
@@ -229,7 +251,9 @@ int custodian_enroll(struct approvals *approvals, const char *name, struct str p
                      const struct public_key *key, const char *by, struct str by_passphrase,
                      struct custodian *out, struct err *err)
 {
+    AUTO_TRANSACTION struct transaction t = {0};
     struct row row = {0};
+    int sponsored;
 
     row.custodian.name = name;
     row.custodian.has_passphrase = passphrase.p != NULL;
@@ -238,7 +262,8 @@ int custodian_enroll(struct approvals *approvals, const char *name, struct str p
         return err_set(err, ERR_INVALID,
                        "a custodian's name has 1 to %d letters, digits, -, _, . or @",
                        APPROVAL_NAME_MAX);
-    if (check_sponsor(approvals, "enroll", name, by, by_passphrase, err) < 0)
+    sponsored = check_sponsor(approvals, "enroll", name, by, by_passphrase, err);
+    if (sponsored < 0)
         return -1;
     if (passphrase.p) {
         if (sealed_key_make(passphrase, &row.sealed, &row.custodian.key, err) < 0)
@@ -246,7 +271,9 @@ int custodian_enroll(struct approvals *approvals, const char *name, struct str p
     } else {
         row.custodian.key = *key;
     }
-    if (insert(approvals, &row, err) < 0)
+    if (transaction_begin(approvals->store, &t, err) < 0 ||
+        check_sponsored(approvals, "enroll", name, sponsored ? by : NULL, err) < 0 ||
+        insert(approvals, &row, err) < 0 || transaction_commit(&t, err) < 0)
         return -1;
     *out = row.custodian;
     return 0;
@@ -303,11 +330,12 @@ int custodian_remove(struct approvals *approvals, struct arena *mem, const char 
                      struct err *err)
 {
     AUTO_TRANSACTION struct transaction t = {0};
+    int sponsored = check_sponsor(approvals, "remove", name, by, by_passphrase, err);
     struct row row;
     int64_t n = 0;
 
-    if (check_sponsor(approvals, "remove", name, by, by_passphrase, err) < 0 ||
-        transaction_begin(approvals->store, &t, err) < 0 ||
+    if (sponsored < 0 || transaction_begin(approvals->store, &t, err) < 0 ||
+        check_sponsored(approvals, "remove", name, sponsored ? by : NULL, err) < 0 ||
         find_standing(approvals, mem, name, &row, err) < 0 || count_all(approvals, &n, err) < 0)
         return -1;
     if (n == 1)
