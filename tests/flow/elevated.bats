@@ -252,6 +252,73 @@ P
     not pgrep -fx "sleep $nap"
 }
 
+# mine SCRIPT: a copy of perl is confirmed with it, and $script is what it is called with. (perl itself
+# runs others.)
+mine() {
+    need perl
+    script=$1
+    install -m 755 "$(command -v perl)" "$PWD/mine"
+    chmod 755 . "$BATS_TEST_TMPDIR"
+    [ "$(id -u)" -ne 0 ] || chown nobody mine
+    standing "name: mine, allow: [$PWD/mine, -e, \"$script\"]$user"
+    run -77 brig sandbox exec --elevated --timeout 1s -- "$PWD/mine" -e "$script"
+    confirm_latest
+}
+
+@test "one that stops its keeper is ended when its time is over all the same" {
+    [ "$(id -u)" -ne 0 ] || skip "root's keeper is nobody else's to stop"
+    mine "kill q(STOP), getppid; sleep $((300000 + RANDOM))"
+    run timeout -k 5 60 "$BRIG" sandbox exec --elevated --timeout 1s -- "$PWD/mine" -e "$script"
+    receipt_is .kind outcome
+    receipt_is .reason_code LIMIT_TIME
+    not pgrep -fx "$PWD/mine -e $script"
+}
+
+@test "one that kills its keeper is not waited for, and its receipt says so" {
+    [ "$(id -u)" -ne 0 ] || skip "root's keeper is nobody else's to kill"
+    mine "kill q(KILL), getppid; sleep 20"
+    run timeout -k 5 15 "$BRIG" sandbox exec --elevated --timeout 1s -- "$PWD/mine" -e "$script"
+    receipt_is .kind outcome
+    receipt_is .outcome.failure "whoever kept the command was killed; what it left behind may live on"
+    run -0 brig receipts verify
+}
+
+@test "one that reads nothing of its output does not hold up its end" {
+    mine 'print q(x) x 65536 while 1'
+    mkfifo pipe
+    exec 5<>pipe
+    status=0
+    timeout -k 5 60 "$BRIG" sandbox exec --elevated --timeout 1s -- "$PWD/mine" -e "$script" >pipe 2>/dev/null || status=$?
+    exec 5>&-
+    receipt_is .kind outcome
+    receipt_is .reason_code LIMIT_TIME
+    receipt_is .outcome.timed_out true
+    not pgrep -fx "$PWD/mine -e $script"
+}
+
+@test "one that goes away before the end is no end without a receipt" {
+    mine 'print q(x) x 99, chr 10 for 1..99999'
+    "$BRIG" sandbox exec --elevated --timeout 1s -- "$PWD/mine" -e "$script" 2>/dev/null | head -n 1 >first
+    [ -s first ]
+    receipt_is .kind outcome
+    run -0 brig receipts verify
+}
+
+@test "interrupted it is cancelled, which its receipt says" {
+    nap=$((400000 + RANDOM))
+    standing "name: nap, allow: [/usr/bin/sleep, $nap]$user"
+    run -77 brig sandbox exec --elevated -- /usr/bin/sleep $nap
+    confirm_latest
+    "$BRIG" sandbox exec --elevated -- /usr/bin/sleep $nap >/dev/null 2>&1 3>&- &
+    pid=$!
+    eventually 5 pgrep -fx "/usr/bin/sleep $nap"
+    kill -TERM $pid
+    await $pid
+    receipt_is .kind outcome
+    receipt_is .reason_code CANCELLED
+    not pgrep -fx "/usr/bin/sleep $nap"
+}
+
 @test "a program that is another one than was confirmed has to be confirmed anew" {
     [ "$(id -u)" -ne 0 ] || chown nobody .
     chmod 755 .

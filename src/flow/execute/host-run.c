@@ -12,6 +12,8 @@
 #include "flow/execute/host.h"
 
 #include "flow/execute/execute.h"
+#include "flow/execute/orders.h"
+#include "flow/execute/relay-flow.h"
 #include "lib/base/clock.h"
 #include "lib/base/io.h"
 #include "lib/base/memory.h"
@@ -36,7 +38,11 @@
 #include <unistd.h>
 
 #define GRACE_US 250000U
+#define CANCEL_GRACE_US 2000000U
+#define SAME_BREATH_US 300000U
 #define END_WAIT_US 10000000U /* for what does not die */
+#define KEEPER_WAIT_US 1000000U
+#define READER_WAIT_US 1000000U
 #define PROCESSES_MAX 512
 #define FILES_MAX 1024
 
@@ -256,57 +262,21 @@ _Noreturn static void keep(const struct run *run, int program_fd, struct pipes *
 
 /* ---- our side ---- */
 
-struct stream {
-    int from, to;
-    bool keep;
-    struct hasher hasher;
-    struct buf kept;
-    struct stream_result *result;
+struct following {
+    struct run *run;
+    pid_t keeper;
+    int life_fd;
+    int said_fd; /* -1: the keeper is gone */
+    int orders_fd;
+    struct flow out, err;
+    bool told;            /* how it ended, and with it that all of it has */
+    uint64_t deadline_us; /* of the command; in these four UINT64_MAX is never */
+    uint64_t kill_us;     /* asked to end, it and whoever reads of it have so long */
+    uint64_t keeper_us;   /* the same for whoever was told to kill it */
+    uint64_t give_up_us;  /* who reads what it wrote has so long */
+    uint64_t cancel_us;   /* 0: nobody has */
+    enum reason cancel_reason;
 };
-
-static void stream_init(struct stream *stream, int from, int to, const struct streams *streams,
-                        uint64_t most, struct stream_result *result)
-{
-    *stream = (struct stream){.from = from, .to = to, .keep = streams->keep, .result = result};
-    stream->kept = BUF((size_t)most);
-    hasher_init(&stream->hasher);
-}
-
-static void take_bytes(struct stream *stream)
-{
-    char bytes[16 * 1024];
-    ssize_t got = read(stream->from, bytes, sizeof bytes);
-    size_t room = stream->kept.max - stream->kept.n;
-    struct err
-        err; /* whoever listened is gone, or the room was measured: it is hashed all the same */
-
-    if (got < 0 && (errno == EINTR || errno == EAGAIN))
-        return;
-    if (got <= 0) {
-        stream->from = -1;
-        return;
-    }
-    hasher_add(&stream->hasher, bytes, (size_t)got);
-    stream->result->bytes += (uint64_t)got;
-    if (stream->to >= 0 && write_all(stream->to, bytes, (size_t)got, &err) < 0)
-        stream->to = -1;
-    if (!stream->keep)
-        return;
-    stream->result->truncated |= (size_t)got > room;
-    if (buf_add(&stream->kept, bytes, (size_t)got < room ? (size_t)got : room, &err) < 0)
-        stream->result->truncated = true;
-}
-
-static void stream_done(struct run *run, struct stream *stream)
-{
-    struct hash hash;
-
-    hasher_end(&stream->hasher, &hash);
-    hash_text(&hash, stream->result->hash);
-    if (stream->keep)
-        stream->result->kept = arena_str(&run->mem, buf_str(&stream->kept));
-    buf_done(&stream->kept);
-}
 
 static uint64_t wall_us(const struct run *run)
 {
@@ -314,18 +284,75 @@ static uint64_t wall_us(const struct run *run)
            1000;
 }
 
-/* First asked, then made to. */
-static void on_time(struct run *run, int life_fd, uint64_t *deadline_us)
+/* One that was stopped by its command hears it all the same; one that is gone shows that. */
+static void order(const struct following *f, int signal)
 {
-    bool first = !run->outcome.timed_out;
-    char order = first ? SIGTERM : SIGKILL;
+    char word = (char)signal;
 
-    run->outcome.timed_out = true;
-    run->outcome.reason = run->budget.wall_ms ? REASON_BUDGET_EXCEEDED : REASON_LIMIT_TIME;
-    run->outcome.failure = run->budget.wall_ms ? run->budget.by : NULL;
-    *deadline_us = first ? clock_us() + GRACE_US : UINT64_MAX;
-    if (write(life_fd, &order, 1) < 0)
-        *deadline_us = UINT64_MAX; /* the keeper is gone, and that shows */
+    if (write(f->life_fd, &word, 1) == 1)
+        (void)kill(f->keeper, SIGCONT);
+}
+
+static void ask_to_end(struct following *f, int signal, uint64_t patience_us)
+{
+    order(f, signal);
+    if (f->kill_us == UINT64_MAX)
+        f->kill_us = clock_us() + patience_us;
+}
+
+static void kill_now(struct following *f)
+{
+    order(f, SIGKILL);
+    f->kill_us = UINT64_MAX;
+    f->keeper_us = clock_us() + END_WAIT_US + KEEPER_WAIT_US;
+    f->give_up_us = clock_us() + READER_WAIT_US;
+}
+
+/* Until it is waited for, nobody else can have its number. */
+static void end_keeper(struct following *f)
+{
+    (void)kill(f->keeper, SIGKILL);
+    f->keeper_us = UINT64_MAX;
+}
+
+/* First asked, then made to. */
+static void on_time(struct following *f)
+{
+    struct outcome *outcome = &f->run->outcome;
+    uint64_t now = clock_us();
+
+    if (now >= f->deadline_us && !f->told) {
+        f->deadline_us = UINT64_MAX;
+        outcome->timed_out = true;
+        outcome->reason = f->run->budget.wall_ms ? REASON_BUDGET_EXCEEDED : REASON_LIMIT_TIME;
+        outcome->failure = f->run->budget.wall_ms ? f->run->budget.by : NULL;
+        ask_to_end(f, SIGTERM, GRACE_US);
+    }
+    if (now >= f->kill_us)
+        kill_now(f);
+    if (now >= f->keeper_us)
+        end_keeper(f);
+}
+
+/* What ends us ends the command, and then there is a receipt of it. */
+static void on_order(struct following *f)
+{
+    struct signalfd_siginfo info;
+
+    if (read(f->orders_fd, &info, sizeof info) != (ssize_t)sizeof info ||
+        info.ssi_code == ORDER_HAS_SIZE)
+        return;
+    if (info.ssi_code == ORDER_PLAIN_SIGNAL) {
+        order(f, (int)info.ssi_signo);
+        return;
+    }
+    if (!f->cancel_us) {
+        f->cancel_us = clock_us();
+        f->cancel_reason = order_reason(&info);
+        ask_to_end(f, (int)info.ssi_signo, CANCEL_GRACE_US);
+    } else if (clock_us() - f->cancel_us > SAME_BREATH_US) {
+        kill_now(f);
+    }
 }
 
 static void take_said(struct run *run, const struct said *said)
@@ -350,63 +377,115 @@ static void take_said(struct run *run, const struct said *said)
         outcome->failure = "some of what it started could not be ended";
 }
 
-static void follow(struct run *run, struct pipes *pipes, struct stream *out, struct stream *err)
+/* What could not be ended may hold the streams open as long as it likes. */
+static void on_said(struct following *f)
 {
-    uint64_t deadline_us = clock_us() + wall_us(run);
-    int said_fd = pipes->said[0];
-    bool told = false;
+    struct said said;
+    bool is_whole = read(f->said_fd, &said, sizeof said) == (ssize_t)sizeof said;
 
-    while (out->from >= 0 || err->from >= 0 || said_fd >= 0) {
-        struct pollfd polled[] = {
-            {.fd = out->from, .events = POLLIN},
-            {.fd = err->from, .events = POLLIN},
-            {.fd = said_fd,   .events = POLLIN},
-        };
-        uint64_t now = clock_us();
-        struct said said;
-
-        if (!told && now >= deadline_us)
-            on_time(run, pipes->life[1], &deadline_us);
-        if (poll(polled, COUNT(polled),
-                 told || deadline_us == UINT64_MAX ? -1
-                 : deadline_us <= now              ? 0
-                                                   : (int)((deadline_us - now) / 1000 + 1)) < 0 &&
-            errno != EINTR)
-            return;
-        if (polled[0].revents)
-            take_bytes(out);
-        if (polled[1].revents)
-            take_bytes(err);
-        if (!polled[2].revents)
-            continue;
-        if (read(said_fd, &said, sizeof said) == (ssize_t)sizeof said) {
-            if (!told)
-                take_said(run, &said);
-            told = true;
-        } else {
-            said_fd = -1;
-        }
-    }
+    if (!is_whole)
+        f->said_fd = -1;
+    if (is_whole && !f->told)
+        take_said(f->run, &said);
+    f->told |= is_whole;
+    if ((!f->told || (is_whole && said.left_over)) && f->give_up_us == UINT64_MAX)
+        f->give_up_us = clock_us() + READER_WAIT_US;
 }
 
-static void finish(struct run *run, uint64_t began_us)
+static int wait_ms(const struct following *f)
 {
+    uint64_t now = clock_us(), next = f->keeper_us;
+
+    if (!f->told && f->deadline_us < next)
+        next = f->deadline_us;
+    if (f->kill_us < next)
+        next = f->kill_us;
+    if (f->give_up_us > now && f->give_up_us < next)
+        next = f->give_up_us;
+    if (next == UINT64_MAX)
+        return -1;
+    return next <= now ? 0 : (int)((next - now) / 1000 + 1);
+}
+
+/* A reader may be slow, but one that does not read at all does not hold up the end of what was
+ * cancelled or ran out of time. */
+static bool is_over(const struct following *f)
+{
+    return (f->told || f->said_fd < 0) &&
+           (clock_us() >= f->give_up_us || (!flow_is_open(&f->out) && !flow_is_open(&f->err)));
+}
+
+static int follow(struct following *f, struct err *err)
+{
+    while (!is_over(f)) {
+        struct pollfd polled[] = {
+            flow_poll(&f->out),
+            flow_poll(&f->err),
+            {.fd = f->said_fd,   .events = POLLIN},
+            {.fd = f->orders_fd, .events = POLLIN},
+        };
+
+        if (poll(polled, COUNT(polled), wait_ms(f)) < 0 && errno != EINTR)
+            return err_os(err, "waiting for the command");
+        flow_act(&f->out, &polled[0]);
+        flow_act(&f->err, &polled[1]);
+        if (polled[2].revents)
+            on_said(f);
+        if (polled[3].revents)
+            on_order(f);
+        on_time(f);
+    }
+    flow_take_rest(&f->out);
+    flow_take_rest(&f->err);
+    if (clock_us() >= f->give_up_us) {
+        flow_leave(&f->out);
+        flow_leave(&f->err);
+    }
+    return 0;
+}
+
+static void finish(struct following *f, uint64_t began_us)
+{
+    struct run *run = f->run;
     struct outcome *outcome = &run->outcome;
     char both[2 * MODEL_HASH_BYTES];
 
     outcome->duration_us = clock_us() - began_us;
+    flow_close_source(&f->out);
+    flow_close_source(&f->err);
+    flow_end(&f->out, &run->mem, &outcome->out);
+    flow_end(&f->err, &run->mem, &outcome->err);
     (void)snprintf(both, sizeof both, "%s|%s", outcome->out.hash, outcome->err.hash);
     hash_text_of(str_of(both), outcome->output_hash);
     hash_text_of(STR_LIT(""), outcome->stdin_hash);
+    if (outcome->reason == REASON_NONE && f->cancel_us)
+        outcome->reason = f->cancel_reason;
     if (outcome->ended)
         return;
     outcome->started = outcome->ended = true;
     outcome->signal = SIGKILL;
-    outcome->reason = REASON_SANDBOX_FAILED;
+    if (outcome->reason == REASON_NONE)
+        outcome->reason = REASON_SANDBOX_FAILED;
     outcome->failure = "whoever kept the command was killed; what it left behind may live on";
 }
 
-int host_run(struct run *run, int program_fd, const struct streams *streams, struct err *err)
+static int start_keeper(struct run *run, int program_fd, struct pipes *pipes, pid_t *out,
+                        struct err *err)
+{
+    *out = fork();
+    if (*out == 0)
+        keep(run, program_fd, pipes);
+    if (*out < 0)
+        return err_os(err, "starting the keeper of the command");
+    (void)close(TAKE_FD(pipes->life[0]));
+    (void)close(TAKE_FD(pipes->said[1]));
+    (void)close(TAKE_FD(pipes->out[1]));
+    (void)close(TAKE_FD(pipes->err[1]));
+    return 0;
+}
+
+static int run_and_follow(struct run *run, int program_fd, int orders_fd,
+                          const struct streams *streams, struct err *err)
 {
     AUTO_PIPES struct pipes pipes = {
         {-1, -1},
@@ -415,26 +494,39 @@ int host_run(struct run *run, int program_fd, const struct streams *streams, str
         {-1, -1}
     };
     uint64_t most = run->plan.limits.of[LIMIT_OUTPUT].value, began_us = clock_us();
-    struct stream out, error;
-    pid_t keeper;
+    struct following f = {.run = run, .orders_fd = orders_fd};
+    int failed;
 
-    if (open_pipes(&pipes, err) < 0)
+    if (open_pipes(&pipes, err) < 0 || start_keeper(run, program_fd, &pipes, &f.keeper, err) < 0)
         return -1;
-    keeper = fork();
-    if (keeper == 0)
-        keep(run, program_fd, &pipes);
-    if (keeper < 0)
-        return err_os(err, "starting the keeper of the command");
-    (void)close(TAKE_FD(pipes.life[0]));
-    (void)close(TAKE_FD(pipes.said[1]));
-    (void)close(TAKE_FD(pipes.out[1]));
-    (void)close(TAKE_FD(pipes.err[1]));
-    stream_init(&out, pipes.out[0], streams->out_fd, streams, most, &run->outcome.out);
-    stream_init(&error, pipes.err[0], streams->err_fd, streams, most, &run->outcome.err);
-    follow(run, &pipes, &out, &error);
-    stream_done(run, &out);
-    stream_done(run, &error);
-    (void)waitpid(keeper, NULL, 0);
-    finish(run, began_us);
-    return 0;
+    f.life_fd = pipes.life[1];
+    f.said_fd = pipes.said[0];
+    f.deadline_us = began_us + wall_us(run);
+    f.kill_us = f.keeper_us = f.give_up_us = UINT64_MAX;
+    flow_init(&f.out, TAKE_FD(pipes.out[0]), streams->out_fd, streams->keep, most);
+    flow_init(&f.err, TAKE_FD(pipes.err[0]), streams->err_fd, streams->keep, most);
+    f.out.close_from = f.err.close_from = true;
+    failed = follow(&f, err);
+    if (failed)
+        (void)close(TAKE_FD(pipes.life[1])); /* which it hears, and ends all */
+    else
+        end_keeper(&f); /* it has said all it had to */
+    while (waitpid(f.keeper, NULL, 0) < 0 && errno == EINTR)
+        continue;
+    finish(&f, began_us);
+    return failed;
+}
+
+int host_run(struct execute *execute, struct run *run, int program_fd,
+             const struct streams *streams, struct err *err)
+{
+    sigset_t before;
+    int orders_fd = -1;
+    int failed = orders_hold(execute, &before, &orders_fd, err);
+
+    if (failed)
+        return -1;
+    failed = run_and_follow(run, program_fd, orders_fd, streams, err);
+    orders_release(execute, &before, orders_fd);
+    return failed;
 }

@@ -246,7 +246,7 @@ static int release(struct execute *execute, struct run *run, const struct stream
 {
     AUTO_FD int fd = TAKE_FD(execute->program_fd);
 
-    return host_run(run, fd, streams, err);
+    return host_run(execute, run, fd, streams, err);
 }
 
 static void drop(struct execute *execute, struct run *run)

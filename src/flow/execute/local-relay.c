@@ -308,20 +308,6 @@ static bool is_over(const struct relay *relay, int inside_fd, int supervisor_fd)
                      (!flow_is_open(&relay->out) && !flow_is_open(&relay->err)));
 }
 
-static void read_what_is_there(struct relay *relay)
-{
-    struct flow *flows[] = {&relay->out, &relay->err};
-
-    for (size_t i = 0; i < COUNT(flows); i++)
-        while (flow_is_open(flows[i])) {
-            struct pollfd polled = flow_poll(flows[i]);
-
-            if (poll(&polled, 1, 0) != 1)
-                break;
-            flow_act(flows[i], &polled);
-        }
-}
-
 static int loop(struct relay *relay, struct err *err)
 {
     int inside_fd = relay->local->inside_fd;
@@ -352,29 +338,13 @@ static int loop(struct relay *relay, struct err *err)
     }
     take_rest(relay, inside_fd);
     relay->local->clear = relay->clear && inside_fd >= 0 && !is_ours(relay->local);
-    read_what_is_there(relay);
+    flow_take_rest(&relay->out);
+    flow_take_rest(&relay->err);
     if (clock_us() >= relay->give_up_us) {
-        relay->out.unread = flow_is_open(&relay->out);
-        relay->err.unread = flow_is_open(&relay->err);
-        relay->out.truncated |= relay->out.unread;
-        relay->err.truncated |= relay->err.unread;
+        flow_leave(&relay->out);
+        flow_leave(&relay->err);
     }
     return 0;
-}
-
-static void finish_stream(struct run *run, struct flow *flow, struct stream_result *out)
-{
-    struct hash hash;
-
-    hasher_end(&flow->hasher, &hash);
-    hash_text(&hash, out->hash);
-    out->bytes = flow->bytes;
-    out->truncated = flow->truncated;
-    out->unread = flow->unread;
-    if (flow->keep)
-        out->kept = arena_str(&run->mem, buf_str(&flow->kept));
-    buf_done(&flow->kept);
-    free(flow->held);
 }
 
 static void finish_reason(struct relay *relay)
@@ -416,11 +386,11 @@ static void finish(struct relay *relay)
     struct stream_result in = {0};
     char both[2 * MODEL_HASH_BYTES];
 
-    finish_stream(relay->run, &relay->in, &in);
+    flow_end(&relay->in, &relay->run->mem, &in);
     outcome->stdin_bytes = in.bytes;
     memcpy(outcome->stdin_hash, in.hash, sizeof in.hash);
-    finish_stream(relay->run, &relay->out, &outcome->out);
-    finish_stream(relay->run, &relay->err, &outcome->err);
+    flow_end(&relay->out, &relay->run->mem, &outcome->out);
+    flow_end(&relay->err, &relay->run->mem, &outcome->err);
     (void)snprintf(both, sizeof both, "%s|%s", outcome->out.hash, outcome->err.hash);
     hash_text_of(str_of(both), outcome->output_hash);
     finish_reason(relay);

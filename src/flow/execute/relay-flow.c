@@ -8,9 +8,11 @@
 #include "flow/execute/relay-flow.h"
 
 #include "lib/base/memory.h"
+#include "model/run.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -154,4 +156,38 @@ void flow_act(struct flow *flow, const struct pollfd *polled)
 bool flow_is_open(const struct flow *flow)
 {
     return flow->from >= 0 || flow->held_n > 0;
+}
+
+void flow_take_rest(struct flow *flow)
+{
+    uint64_t most = flow->bytes + WIDE_BYTES;
+
+    while (flow_is_open(flow) && (flow->held_n || flow->bytes < most)) {
+        struct pollfd polled = flow_poll(flow);
+
+        if (poll(&polled, 1, 0) != 1)
+            return;
+        flow_act(flow, &polled);
+    }
+}
+
+void flow_leave(struct flow *flow)
+{
+    flow->unread = flow_is_open(flow);
+    flow->truncated |= flow->unread;
+}
+
+void flow_end(struct flow *flow, struct arena *mem, struct stream_result *out)
+{
+    struct hash hash;
+
+    hasher_end(&flow->hasher, &hash);
+    hash_text(&hash, out->hash);
+    out->bytes = flow->bytes;
+    out->truncated = flow->truncated;
+    out->unread = flow->unread;
+    if (flow->keep)
+        out->kept = arena_str(mem, buf_str(&flow->kept));
+    buf_done(&flow->kept);
+    free(flow->held);
 }

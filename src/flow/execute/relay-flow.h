@@ -9,6 +9,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct arena;
+struct stream_result;
+
 /* One direction: bytes wait in `held` until the sink takes them. */
 struct flow {
     int from;   /* -1: closed */
@@ -37,3 +40,12 @@ struct pollfd flow_poll(const struct flow *flow);
 void flow_act(struct flow *flow, const struct pollfd *polled);
 
 bool flow_is_open(const struct flow *flow);
+
+/* What is there by now, and no more than a pipe holds: whoever goes on writing is not waited for.
+ */
+void flow_take_rest(struct flow *flow);
+/* Nobody is waited for any more: what is still open was left unread. */
+void flow_leave(struct flow *flow);
+
+/* What is known of it. It ends with that. */
+void flow_end(struct flow *flow, struct arena *mem, struct stream_result *out);
