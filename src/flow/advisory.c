@@ -8,6 +8,7 @@
 #include "flow/advise/advise.h"
 #include "flow/approve/approve.h"
 #include "flow/record/record.h"
+#include "lib/access/freeze.h"
 #include "lib/base/io.h"
 #include "lib/json/json.h"
 
@@ -157,6 +158,20 @@ static void tell_action(struct run *run, const struct advise *advise,
     run->outcome.advisory = json;
 }
 
+/* What happens then is an effect of whoever let the agent ask for it, also through others. */
+static int check_thawed(struct govern *govern, const struct request *request,
+                        const struct advise *advise, struct err *err)
+{
+    const char *requester = advise->terms.requester;
+    const struct actor actor = {request->tenant, requester, requester};
+    struct frozen by;
+
+    if (!freezer_stops(govern->shared->freezer, &actor, &by))
+        return 0;
+    return err_set(err, ERR_FROZEN, "%.64s, who began the session, is frozen%s%s", requester,
+                   by.reason[0] ? ", " : "", by.reason);
+}
+
 static int decide(struct advise *advise, struct arena *mem, const struct advise_decision *decision,
                   const char *by, struct advise_action *out, struct err *err)
 {
@@ -178,7 +193,7 @@ int govern_advise_decide(struct govern *govern, const struct request *request,
 {
     struct request made = *request;
     struct deed deed;
-    bool failed;
+    bool frozen, failed;
 
     if (decision->custodian) {
         if (strcmp(decision->custodian, advise->terms.requester) == 0)
@@ -191,8 +206,13 @@ int govern_advise_decide(struct govern *govern, const struct request *request,
     memcpy(run->session_id, advise->id, sizeof run->session_id);
     if (deed_begin(&deed, govern, &made, ACTION_ADVISE_ACT, run, err) < 0)
         return -1;
-    failed = decide(advise, &run->mem, decision, made.principal, out, err) < 0;
+    frozen = decision->confirm && check_thawed(govern, request, advise, err) < 0;
+    failed = frozen || decide(advise, &run->mem, decision, made.principal, out, err) < 0;
     if (!failed)
         tell_action(run, advise, decision, out);
-    return deed_end(&deed, failed ? REASON_ADVISORY_FAILED : REASON_NONE, err);
+    return deed_end(&deed,
+                    frozen   ? REASON_SYSTEM_FROZEN
+                    : failed ? REASON_ADVISORY_FAILED
+                             : REASON_NONE,
+                    err);
 }

@@ -586,6 +586,24 @@ fails() {
     chain_holds
 }
 
+@test "what a frozen one's agent asked for does not happen, whoever confirms it" {
+    custodians
+    begin --prompt "$CREATE"
+    eventually 10 pending_action
+    run -0 brig freeze --principal "uid:$(id -u)" --reason "looking into it"
+    run -77 confirm --words 'HUMAN_CONFIRMED: true'
+    says "uid:$(id -u), who began the session, is frozen, looking into it"
+    receipt_is .reason_code SYSTEM_FROZEN
+    receipt_is .principal custodian:anna
+    action_is pending
+    [ ! -e "$(session_dir)/sandbox/output/a.txt" ]
+    run -0 brig unfreeze --principal "uid:$(id -u)"
+    run -0 confirm --words 'HUMAN_CONFIRMED: true'
+    [ "$(cat "$(session_dir)/sandbox/output/a.txt")" = hello ]
+    ended
+    chain_holds
+}
+
 @test "every word but the right one aborts, and nothing happens" {
     custodians
     local words
