@@ -16,7 +16,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -90,8 +89,10 @@ static int lock_lists(const char *dir, struct arena *mem, int *out, struct err *
     const char *path = arena_printf(mem, "%s/" LOCK_FILE, dir);
     AUTO_FD int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
 
-    if (fd < 0 || flock(fd, LOCK_EX) < 0)
-        return err_os(err, "locking %s", path);
+    if (fd < 0)
+        return err_os(err, "opening %s", path);
+    if (file_lock(fd, path, err) < 0)
+        return -1;
     *out = TAKE_FD(fd);
     return 0;
 }

@@ -359,3 +359,14 @@ W
     [ "$http" = 200 ]
     serve_end
 }
+
+@test "somebody who keeps the list does not keep others from an answer" {
+    brig freeze --principal somebody 2>/dev/null
+    exec 5>"$BRIG_HOME/frozen.lock"
+    flock 5
+    run -69 timeout -k 5 60 "$BRIG" freeze 5>&-
+    says "somebody else has kept"
+    run -0 brig sandbox exec -- true 5>&- # and nobody is stopped by it
+    exec 5>&-
+    run -0 brig freeze
+}

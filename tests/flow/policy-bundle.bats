@@ -136,6 +136,16 @@ trusted() {
     done
 }
 
+@test "somebody who keeps the list of publishers does not keep others from an answer" {
+    trusted
+    exec 5>"$BRIG_HOME/publishers.lock"
+    flock 5
+    run -69 timeout -k 5 60 "$BRIG" policy trust add --name other "$(jq -r .public_key b1.json)" 5>&-
+    says "somebody else has kept"
+    exec 5>&-
+    run -0 brig policy trust add --name other "$(jq -r .public_key b1.json)"
+}
+
 @test "a ceiling can ask for bundles, and then nothing else counts" {
     trusted
     printf 'version: 1\nbundles: required\n' >ceiling.yaml

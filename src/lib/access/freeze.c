@@ -6,7 +6,6 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -149,8 +148,10 @@ static int change_begin(const char *state_dir, struct change *out, struct err *e
 
     out->path = list_path(state_dir, "frozen.json");
     out->lock_fd = open(lock, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-    if (out->lock_fd < 0 || flock(out->lock_fd, LOCK_EX) < 0)
-        return err_os(err, "locking %s", lock);
+    if (out->lock_fd < 0)
+        return err_os(err, "opening %s", lock);
+    if (file_lock(out->lock_fd, lock, err) < 0)
+        return -1;
     return list_read(out->path, &out->list, err);
 }
 

@@ -7,8 +7,15 @@
 #include <linux/fs.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
+#include <time.h>
+
+#include "lib/base/clock.h"
+
+#define LOCK_WAIT_MS 5000
+#define LOCK_LOOK_MS 5
 
 int write_all(int fd, const void *bytes, size_t n, struct err *err)
 {
@@ -197,5 +204,22 @@ int dir_remove(int dir_fd, const char *name, struct err *err)
         return -1;
     if (unlinkat(dir_fd, name, AT_REMOVEDIR) < 0)
         return err_os(err, "removing %s", name);
+    return 0;
+}
+
+int file_lock(int fd, const char *path, struct err *err)
+{
+    const struct timespec moment = {.tv_nsec = LOCK_LOOK_MS * 1000000L};
+    uint64_t until_us = clock_us() + LOCK_WAIT_MS * 1000ULL;
+
+    while (flock(fd, LOCK_EX | LOCK_NB) < 0) {
+        if (errno != EWOULDBLOCK && errno != EINTR)
+            return err_os(err, "locking %s", path);
+        if (clock_us() >= until_us)
+            return err_set(err, ERR_UNAVAILABLE,
+                           "somebody else has kept %s for %d seconds; try again", path,
+                           LOCK_WAIT_MS / 1000);
+        (void)nanosleep(&moment, NULL);
+    }
     return 0;
 }

@@ -21,6 +21,10 @@ int file_replace(const char *path, const void *bytes, size_t n, unsigned mode,
 int file_exchange(const char *path, const void *bytes, size_t n, unsigned mode,
                   struct err *err) MUST_CHECK;
 
+/* flock() alone on a file that nobody keeps for more than a moment; it ends with the descriptor.
+ * ERR_UNAVAILABLE: somebody keeps it all the same, because he was stopped, say. */
+int file_lock(int fd, const char *path, struct err *err) MUST_CHECK;
+
 /* Like mkdir -p, for a directory only its owner may enter when it is new. */
 int dir_make(const char *path, unsigned mode, struct err *err) MUST_CHECK;
 /* Makes one folder, or finds it there, for folders that have nothing to do with each other. The
