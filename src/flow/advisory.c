@@ -180,11 +180,7 @@ static int decide(struct advise *advise, struct arena *mem, const struct advise_
                                      .by = by,
                                      .reject = !decision->confirm};
 
-    if (advise_action_decide(advise, mem, decision->action, &word, out, err) < 0)
-        return -1;
-    return out->state == ADVISE_CONFIRMED
-               ? advise_action_do(advise, mem, decision->action, out, err)
-               : 0;
+    return advise_action_settle(advise, mem, decision->action, &word, out, err);
 }
 
 int govern_advise_decide(struct govern *govern, const struct request *request,

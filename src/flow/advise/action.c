@@ -150,9 +150,10 @@ static int open_root(const struct advise *advise, struct err *err)
     return fd < 0 ? err_os(err, "opening the folder of session %s", advise->id) : fd;
 }
 
-static int digest_of(const struct advise *advise, struct arena *mem,
-                     const struct advise_action *action, const struct advisory_action *asked,
-                     char out[HASH_TEXT_BYTES], const char **rule, struct err *err)
+static int digest_with(const struct advise *advise, struct arena *mem,
+                       const struct advise_action *action, const struct advisory_action *asked,
+                       const struct advisory_target *target, char out[HASH_TEXT_BYTES],
+                       struct err *err)
 {
     const struct advisory_binding binding = {.request_id = action->id,
                                              .run_id = advise->id,
@@ -160,12 +161,20 @@ static int digest_of(const struct advise *advise, struct arena *mem,
                                              .created_at = action->created_at,
                                              .expires_at = action->expires_at,
                                              .drift = action->drift};
+
+    return advisory_action_digest(mem, asked, target, &binding, out, err);
+}
+
+static int digest_of(const struct advise *advise, struct arena *mem,
+                     const struct advise_action *action, const struct advisory_action *asked,
+                     char out[HASH_TEXT_BYTES], const char **rule, struct err *err)
+{
     AUTO_FD int root_fd = open_root(advise, err);
     struct advisory_target target = {0};
 
     if (root_fd < 0 || advisory_target_look(mem, root_fd, asked->target, &target, rule, err) < 0)
         return -1;
-    return advisory_action_digest(mem, asked, &target, &binding, out, err);
+    return digest_with(advise, mem, action, asked, &target, out, err);
 }
 
 /* Brig does nothing for an agent but this. */
@@ -400,6 +409,8 @@ int advise_action_reading(const struct advise *advise, struct arena *mem,
 
 /* ---- decided ---- */
 
+static const char target_changed[] = "its target is not what it was when it was asked";
+
 /* Why his word does not count, or NULL. */
 static const char *refusal(const struct advise *advise, struct arena *mem,
                            const struct advise_word *word, const struct advise_action *action)
@@ -416,17 +427,16 @@ static const char *refusal(const struct advise *advise, struct arena *mem,
     if (read_request(advise, mem, action, &asked, &err) < 0 ||
         digest_of(advise, mem, action, &asked.action, digest, &rule, &err) < 0)
         return rule ? advisory_path_text : "the request cannot be read any more";
-    return strcmp(digest, action->digest) == 0 ? NULL
-                                               : "its target is not what it was when it was asked";
+    return strcmp(digest, action->digest) == 0 ? NULL : target_changed;
 }
 
-int advise_action_decide(struct advise *advise, struct arena *mem, const char *id,
-                         const struct advise_word *word, struct advise_action *out, struct err *err)
+/* The hold is the caller's. */
+static int decide(struct advise *advise, struct arena *mem, const char *id,
+                  const struct advise_word *word, struct advise_action *out, struct err *err)
 {
-    AUTO_HOLD struct hold hold = {0};
     const char *why;
 
-    if (hold_take(advise, &hold, err) < 0 || read_action(advise, mem, id, out, err) < 0)
+    if (read_action(advise, mem, id, out, err) < 0)
         return -1;
     if (strcmp(word->by, advise->terms.requester) == 0)
         return err_set(err, ERR_FORBIDDEN, "%s asked for it, and cannot confirm it", word->by);
@@ -454,40 +464,94 @@ static int write_into(int fd, struct str content, struct err *err)
     return fsync(fd) < 0 ? err_os(err, "keeping the file") : 0;
 }
 
-static int change_file(struct arena *mem, int root_fd, const struct advisory_action *asked,
-                       const char **rule, struct err *err)
+/* What is to be done, and what kept it from that. */
+struct deed {
+    const struct advise *advise;
+    struct arena *mem;
+    const struct advise_action *action;
+    const struct advisory_action *asked;
+    const char *rule; /* it was refused; or NULL */
+    bool is_changed;  /* its target is another one */
+};
+
+static int find_changed(struct deed *deed, struct err *err)
+{
+    deed->is_changed = true;
+    return err_set(err, ERR_CONFLICT, "%s", target_changed);
+}
+
+/* Between the word and the deed somebody else's may have come. What is open is what the digest is
+ * compared with and what is changed: nothing is looked up again. */
+static int check_opened(struct deed *deed, const struct advisory_opened *opened, struct err *err)
+{
+    char digest[HASH_TEXT_BYTES] = "";
+    struct advisory_target target;
+
+    if (advisory_target_of(opened, &target, &deed->rule, err) < 0 ||
+        digest_with(deed->advise, deed->mem, deed->action, deed->asked, &target, digest, err) < 0)
+        return -1;
+    return strcmp(digest, deed->action->digest) == 0 ? 0 : find_changed(deed, err);
+}
+
+/* Before a file is made: that nobody has its name was confirmed. That nobody has it still is seen
+ * to by the kernel. */
+static int check_absent(struct deed *deed, struct err *err)
+{
+    const struct advisory_target absent = {0};
+    char digest[HASH_TEXT_BYTES] = "";
+
+    if (digest_with(deed->advise, deed->mem, deed->action, deed->asked, &absent, digest, err) < 0)
+        return -1;
+    if (strcmp(digest, deed->action->digest) == 0)
+        return 0;
+    if (digest_of(deed->advise, deed->mem, deed->action, deed->asked, digest, &deed->rule, err) < 0)
+        return -1;
+    return strcmp(digest, deed->action->digest) == 0
+               ? err_set(err, ERR_CONFLICT, STR_FMT " exists", STR_ARG(deed->asked->target))
+               : find_changed(deed, err);
+}
+
+static int change_file(struct deed *deed, int root_fd, struct err *err)
 {
     static const enum advisory_access access[] = {[ACTION_OP_CREATE] = ACCESS_CREATE,
                                                   [ACTION_OP_MODIFY] = ACCESS_MODIFY,
                                                   [ACTION_OP_DELETE] = ACCESS_DELETE,
                                                   [ACTION_OP_MOVE] = ACCESS_DELETE};
+    const struct advisory_action *asked = deed->asked;
     struct advisory_opened opened = ADVISORY_OPENED;
+    bool is_new = asked->operation == ACTION_OP_CREATE;
     int failed;
 
-    if (advisory_path_open(mem, root_fd, asked->target, access[asked->operation], &opened, rule,
-                           err) < 0)
+    if (is_new && check_absent(deed, err) < 0)
         return -1;
-    if (asked->operation == ACTION_OP_DELETE)
+    if (advisory_path_open(deed->mem, root_fd, asked->target, access[asked->operation], &opened,
+                           &deed->rule, err) < 0) {
+        deed->is_changed = err->code == (is_new ? ERR_CONFLICT : ERR_NOT_FOUND);
+        return -1;
+    }
+    if (!is_new && check_opened(deed, &opened, err) < 0)
+        failed = -1;
+    else if (asked->operation == ACTION_OP_DELETE)
         failed = advisory_path_remove(&opened, err);
     else if (asked->operation == ACTION_OP_MOVE)
-        failed = advisory_path_move(mem, root_fd, &opened, asked->destination, rule, err);
+        failed =
+            advisory_path_move(deed->mem, root_fd, &opened, asked->destination, &deed->rule, err);
     else
         failed = write_into(opened.fd, asked->content, err);
     advisory_opened_done(&opened);
     return failed;
 }
 
-int advise_action_do(struct advise *advise, struct arena *mem, const char *id,
+/* As decide(). */
+static int carry_out(struct advise *advise, struct arena *mem, const char *id,
                      struct advise_action *out, struct err *err)
 {
-    AUTO_HOLD struct hold hold = {0};
     AUTO_FD int root_fd = open_root(advise, err);
     struct advisory_result asked;
-    const char *rule = NULL;
+    struct deed deed = {.advise = advise, .mem = mem, .action = out, .asked = &asked.action};
     struct err why = {0};
 
-    if (root_fd < 0 || hold_take(advise, &hold, err) < 0 ||
-        read_action(advise, mem, id, out, err) < 0)
+    if (root_fd < 0 || read_action(advise, mem, id, out, err) < 0)
         return -1;
     if (out->state != ADVISE_CONFIRMED || out->is_done || *out->why)
         return err_set(err, ERR_CONFLICT, "action %s is not waiting to be done", id);
@@ -497,10 +561,37 @@ int advise_action_do(struct advise *advise, struct arena *mem, const char *id,
     out->why = "it was begun";
     if (keep(advise, out, err) < 0)
         return -1;
-    out->is_done = not_done(&asked.action) == NULL &&
-                   change_file(mem, root_fd, &asked.action, &rule, &why) == 0;
+    out->is_done = not_done(&asked.action) == NULL && change_file(&deed, root_fd, &why) == 0;
+    if (deed.is_changed)
+        out->state = ADVISE_ABORTED;
     out->why = out->is_done ? "done"
-               : rule       ? advisory_path_text
+               : deed.rule  ? advisory_path_text
                             : arena_text(mem, str_of(why.text));
     return keep(advise, out, err);
+}
+
+int advise_action_decide(struct advise *advise, struct arena *mem, const char *id,
+                         const struct advise_word *word, struct advise_action *out, struct err *err)
+{
+    AUTO_HOLD struct hold hold = {0};
+
+    return hold_take(advise, &hold, err) < 0 ? -1 : decide(advise, mem, id, word, out, err);
+}
+
+int advise_action_do(struct advise *advise, struct arena *mem, const char *id,
+                     struct advise_action *out, struct err *err)
+{
+    AUTO_HOLD struct hold hold = {0};
+
+    return hold_take(advise, &hold, err) < 0 ? -1 : carry_out(advise, mem, id, out, err);
+}
+
+int advise_action_settle(struct advise *advise, struct arena *mem, const char *id,
+                         const struct advise_word *word, struct advise_action *out, struct err *err)
+{
+    AUTO_HOLD struct hold hold = {0};
+
+    if (hold_take(advise, &hold, err) < 0 || decide(advise, mem, id, word, out, err) < 0)
+        return -1;
+    return out->state == ADVISE_CONFIRMED ? carry_out(advise, mem, id, out, err) : 0;
 }

@@ -237,6 +237,10 @@ int advise_action_decide(struct advise *advise, struct arena *mem, const char *i
  * out->is_done is false. */
 int advise_action_do(struct advise *advise, struct arena *mem, const char *id,
                      struct advise_action *out, struct err *err) MUST_CHECK;
+/* Both, and nobody sees or does anything in between. */
+int advise_action_settle(struct advise *advise, struct arena *mem, const char *id,
+                         const struct advise_word *word, struct advise_action *out,
+                         struct err *err) MUST_CHECK;
 
 /* ---- looking at them ---- */
 

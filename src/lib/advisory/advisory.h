@@ -225,6 +225,9 @@ struct advisory_target {
 int advisory_target_look(struct arena *mem, int root_fd, struct str path,
                          struct advisory_target *out, const char **rule,
                          struct err *err) MUST_CHECK;
+/* The same of a file that is open already: what is looked at is what will be changed. */
+int advisory_target_of(const struct advisory_opened *opened, struct advisory_target *out,
+                       const char **rule, struct err *err) MUST_CHECK;
 
 /* SHA-256("brig/advisory-action/1" || 0x00 || canonical JSON of the request with the hash of its
  * content, the ids, and what the target is): what a confirmation is bound to. */

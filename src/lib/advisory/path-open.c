@@ -242,30 +242,36 @@ static int hash_file(int fd, struct advisory_target *out, struct err *err)
     return 0;
 }
 
+int advisory_target_of(const struct advisory_opened *opened, struct advisory_target *out,
+                       const char **rule, struct err *err)
+{
+    struct advisory_target target = {.exists = true};
+    struct stat st;
+
+    if (check_looks(opened->fd, ACCESS_MODIFY, rule, err) < 0)
+        return -1;
+    if (fstat(opened->fd, &st) < 0 || lseek(opened->fd, 0, SEEK_SET) < 0)
+        return err_os(err, "looking at a file of the sandbox");
+    if (hash_file(opened->fd, &target, err) < 0)
+        return -1;
+    target.inode = st.st_ino;
+    *out = target;
+    return 0;
+}
+
 int advisory_target_look(struct arena *mem, int root_fd, struct str path,
                          struct advisory_target *out, const char **rule, struct err *err)
 {
     struct advisory_opened opened = ADVISORY_OPENED;
-    struct advisory_target target = {0};
-    struct stat st;
     int failed = advisory_path_open(mem, root_fd, path, ACCESS_READ, &opened, rule, err);
 
     if (failed && err->code == ERR_NOT_FOUND) {
-        *out = target;
+        *out = (struct advisory_target){0};
         return 0;
     }
     if (failed)
         return -1;
-    failed = check_looks(opened.fd, ACCESS_MODIFY, rule, err);
-    if (!failed && fstat(opened.fd, &st) < 0)
-        failed = err_os(err, "looking at a file of the sandbox");
-    if (!failed)
-        failed = hash_file(opened.fd, &target, err);
-    if (!failed) {
-        target.exists = true;
-        target.inode = st.st_ino;
-        *out = target;
-    }
+    failed = advisory_target_of(&opened, out, rule, err);
     advisory_opened_done(&opened);
     return failed;
 }
