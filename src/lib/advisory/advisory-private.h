@@ -120,6 +120,31 @@ void sandbox_path_read(struct arena *mem, struct str text, struct str cwd,
 const char *zone_fault(enum zone zone, enum advisory_access access, bool *gated);
 void check_path(struct checking *checking);
 
+/* ---- prose-command.c, prose-path.c: words outside of code ---- */
+
+struct token {
+    size_t start, end;
+};
+struct str token_str(struct str s, struct token t);
+/* The next word, without what prose puts around words. */
+bool token_next(struct str s, size_t *from, struct token *out);
+
+struct prose_command {
+    size_t start, end;
+    const char *rule;
+    const char *about;
+};
+/* Whether the word at t, with those from *from on, is a banned command; before is the word in front
+ * of it, or empty. Only then *out is all of it. */
+bool prose_command(struct str s, struct token before, struct token t, size_t from, bool strict_seed,
+                   struct prose_command *out);
+
+/* Whether the word is meant as a path that may lead elsewhere; *t is without marks for print then.
+ */
+bool prose_path(struct str s, struct token *t);
+/* The next part of it that is, from *from on, which is t.start at first. */
+bool prose_path_part(struct str s, struct token t, size_t *from, struct token *out);
+
 /* ---- text.c ---- */
 
 /* "HUMAN_CONFIRMED: true" in whatever form: only a custodian says it, never an agent. */

@@ -2,9 +2,9 @@
 
 /* Commands and paths within prose, and the text without them.
  *
- * What stands between backquotes or behind a prompt is read as a shell would; elsewhere a banned
- * name counts where what follows it has the shape of an operand: "rm -rf build" does, "git is a
- * tool" does not. Each is replaced by the sentence the public document has for it. */
+ * What stands between backquotes or behind a prompt is read as a shell would; elsewhere
+ * prose-command.c and prose-path.c say what is meant as one. Each is replaced by the sentence the
+ * public document has for it. */
 
 #include "lib/advisory/advisory-private.h"
 
@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define TAIL_MAX 16 /* words of a command in prose */
+#define PROMPT_MAX 128 /* bytes of "user@host:~$" */
 
 struct mention {
     struct checking *checking;
@@ -96,14 +96,19 @@ static size_t line_end(struct str s, size_t i)
     return end ? (size_t)(end - s.p) : s.n;
 }
 
-/* "$ command" */
+/* "$ command", "user@host:~$ command" */
 static bool is_prompt(struct str s, size_t i, size_t *behind)
 {
-    if (i + 2 >= s.n || (s.p[i] != '$' && s.p[i] != '%') || s.p[i + 1] != ' ' ||
-        is_space(s.p[i + 2]))
+    size_t last = i < s.n && s.n - i > PROMPT_MAX ? i + PROMPT_MAX : s.n, end = i;
+    bool has_host = false;
+
+    for (; end < last && !is_space(s.p[end]); end++)
+        has_host |= s.p[end] == '@';
+    if (end == i || end + 1 >= s.n || s.p[end] != ' ' || is_space(s.p[end + 1]))
         return false;
-    *behind = i + 2;
-    return true;
+    *behind = end + 1;
+    return s.p[end - 1] == '$' || s.p[end - 1] == '%' ? has_host || end == i + 1
+                                                      : has_host && s.p[end - 1] == '#';
 }
 
 /* Lines behind a prompt, each for itself; whether there is one. */
@@ -175,206 +180,12 @@ static size_t look_at_span(struct mention *m, size_t i)
 
 /* ---- words ---- */
 
-struct token {
-    size_t start, end;
-};
-
-static bool is_wrap(char c)
-{
-    return strchr("\"'`()[]{}<>,;!?", c) != NULL;
-}
-
-/* The next word, without what prose puts around words. */
-static bool token_next(struct str s, size_t *from, struct token *out)
-{
-    while (*from < s.n && (is_space(s.p[*from]) || !s.p[*from]))
-        (*from)++;
-    if (*from >= s.n)
-        return false;
-    out->start = *from;
-    while (*from < s.n && !is_space(s.p[*from]) && s.p[*from])
-        (*from)++;
-    out->end = *from;
-    while (out->start < out->end && is_wrap(s.p[out->start]))
-        out->start++;
-    while (out->end > out->start &&
-           (is_wrap(s.p[out->end - 1]) || (strchr(".:", s.p[out->end - 1]) &&
-                                           out->end - out->start > 2 && s.p[out->end - 2] != '.')))
-        out->end--;
-    return true;
-}
-
-static struct str token_str(struct str s, struct token t)
-{
-    return (struct str){s.p + t.start, t.end - t.start};
-}
-
-static bool is_option(struct str word)
-{
-    return word.n >= 2 && word.p[0] == '-' && word.p[1] != '\0' && (word.p[1] != '-' || word.n > 2);
-}
-
-static bool has_dot_inside(struct str word)
-{
-    for (size_t i = 0; i + 1 < word.n; i++)
-        if (word.p[i] == '.' && word.p[i + 1] != '.')
-            return true;
-    return false;
-}
-
-/* An option, a path, a pattern, a mode, an address. */
-static bool is_operand(struct str word)
-{
-    bool digits = word.n >= 3;
-
-    for (size_t i = 0; i < word.n; i++)
-        digits &= word.p[i] >= '0' && word.p[i] <= '7';
-    return word.n && (is_option(word) || digits || memchr(word.p, '/', word.n) ||
-                      memchr(word.p, '*', word.n) || memchr(word.p, '+', word.n) ||
-                      memchr(word.p, '=', word.n) || has_dot_inside(word));
-}
-
-/* Names, and the words that make a command of them. A word in `third` needs one more operand. */
-static const struct {
-    const char *name;
-    const char *next; /* " a b ": these; NULL: any operand */
-    const char *third;
-} named[] = {
-    {"rm",      NULL,                                                                                   NULL},
-    {"mv",      NULL,                                                                                   NULL},
-    {"cp",      NULL,                                                                                   NULL},
-    {"chmod",   NULL,                                                                                   NULL},
-    {"chown",   NULL,                                                                                   NULL},
-    {"curl",    NULL,                                                                                   NULL},
-    {"wget",    NULL,                                                                                   NULL},
-    {"sudo",    " rm mv cp apt apt-get chmod chown systemctl su bash sh docker git make reboot mount ",
-     NULL                                                                                                   },
-    {"apt",     " install remove purge update upgrade autoremove full-upgrade ",                        NULL},
-    {"apt-get", " install remove purge update upgrade autoremove dist-upgrade ",                        NULL},
-    {"brew",    " install uninstall upgrade tap reinstall ",                                            NULL},
-    {"git",     " push pull clone reset rebase fetch add checkout clean restore stash cherry-pick ",
-     " commit branch tag log diff status config remote merge init revert rm "                               },
-    {"docker",  " run exec rm rmi pull push stop kill prune compose ",
-     " build start image container "                                                                        },
-    {"kubectl", " apply delete exec get create scale rollout drain cordon edit patch run ",             NULL},
-    {"python",  " -c ",                                                                                 NULL},
-    {"python3", " -c ",                                                                                 NULL},
-    {"node",    " -e --eval -p -pe ",                                                                   NULL},
-};
-
-static bool has_word(const char *list, struct str word)
-{
-    size_t n = strlen(list);
-
-    for (size_t i = 0; word.n && i + word.n < n; i++)
-        if (list[i] == ' ' && strncmp(list + i + 1, word.p, word.n) == 0 &&
-            list[i + 1 + word.n] == ' ')
-            return true;
-    return false;
-}
-
-static struct str base_of(struct str word)
-{
-    for (size_t i = word.n; i > 0; i--)
-        if (word.p[i - 1] == '/')
-            return (struct str){word.p + i, word.n - i};
-    return word;
-}
-
-/* Whether the word at t, with those behind it, is a command; *end is where that ends. */
-static bool is_command(struct str s, struct token t, size_t from, size_t *end)
-{
-    struct token next = {0}, third = {0};
-    struct str name = base_of(token_str(s, t)), second;
-    bool wants_third = false, is_it = false;
-
-    if (!token_next(s, &from, &next))
-        return false;
-    second = token_str(s, next);
-    for (size_t i = 0; i < COUNT(named) && !is_it; i++) {
-        if (!str_is(name, named[i].name))
-            continue;
-        wants_third = named[i].third && has_word(named[i].third, second);
-        is_it = wants_third || is_option(second) ||
-                (named[i].next ? has_word(named[i].next, second) : is_operand(second));
-        /* "python -m venv" is no inline code. */
-        if (strncmp(named[i].name, "python", 6) == 0 || strcmp(named[i].name, "node") == 0)
-            is_it = has_word(named[i].next, second);
-    }
-    *end = next.end;
-    if (!is_it)
-        return false;
-    for (unsigned i = 0; i < TAIL_MAX && token_next(s, &from, &third); i++) {
-        bool fits = is_operand(token_str(s, third));
-
-        if (wants_third && i == 0 && !fits)
-            return false;
-        if (!fits)
-            break;
-        *end = third.end;
-    }
-    return !(wants_third && *end == next.end);
-}
-
-/* ---- paths ---- */
-
-static bool has_parent(struct str word)
-{
-    size_t start = 0;
-
-    for (size_t i = 0; i <= word.n; i++) {
-        if (i < word.n && word.p[i] != '/' && word.p[i] != '\\')
-            continue;
-        if (i - start == 2 && word.p[start] == '.' && word.p[start + 1] == '.' && word.n > 2)
-            return true;
-        start = i + 1;
-    }
-    return false;
-}
-
-static bool is_alnum(char c)
-{
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
-}
-
-/* "/etc", "~/x", "D:\\x", "\\\\host", "file:": it says where it begins. */
-static bool begins_elsewhere(struct str w, bool has_slash)
-{
-    char second = w.p[1];
-
-    if (w.p[0] == '/')
-        return is_alnum(second) || second == '.' || second == '_' || second == '/';
-    if (w.p[0] == '~')
-        return second == '/' || (is_alnum(second) && has_slash);
-    if (w.n >= 3 && second == ':' && is_alnum(w.p[0]))
-        return w.p[2] == '\\' || w.p[2] == '/';
-    return str_starts(w, "file:") || str_starts(w, "\\\\");
-}
-
-/* Whether a word of prose is meant as a path that may lead elsewhere. Addresses on the network are
- * another matter. */
-static bool is_path_like(struct str w)
-{
-    bool has_slash = memchr(w.p, '/', w.n) || memchr(w.p, '\\', w.n);
-
-    if (w.n < 2 || memmem(w.p, w.n, "://", 3))
-        return str_starts(w, "file:");
-    if (begins_elsewhere(w, has_slash) || has_parent(w))
-        return true;
-    if (has_slash && (w.p[0] == '$' || w.p[0] == '%'))
-        return true;
-    return (has_slash || str_starts(w, "%2")) &&
-           (memmem(w.p, w.n, "%2", 2) || memmem(w.p, w.n, "%c0", 3));
-}
-
-static bool look_at_path(struct mention *m, struct token t)
+static bool judge_path(struct mention *m, struct token t)
 {
     AUTO_ARENA struct arena scratch = ARENA(MIB);
     struct sandbox_path path;
     struct str word = token_str(copy_str(&m->copy), t);
 
-    if (word.n == 0 || !is_path_like(word))
-        return false;
     /* Longer than any path may be is all that counts, and has room. */
     word.n = word.n > PATH_BYTES_MAX + 1 ? PATH_BYTES_MAX + 1 : word.n;
     sandbox_path_read(&scratch, word, STR_LIT(""), &path);
@@ -385,34 +196,44 @@ static bool look_at_path(struct mention *m, struct token t)
     return true;
 }
 
-/* A command in plain words: what it would do is known by its name. */
-static void note_command(struct mention *m, struct token t, size_t end)
+static void look_at_path(struct mention *m, struct token t)
 {
-    struct str name = base_of(token_str(copy_str(&m->copy), t));
-    const char *about = NULL, *rule = advisory_command_rule(name, false, &about);
+    struct str s = copy_str(&m->copy);
+    size_t from = t.start;
+    struct token part;
 
-    note_at(m, ADVISORY_IS_UNSAFE_COMMAND, rule ? rule : "inline_code", t.start, end);
-    note_at(m, ADVISORY_IS_SHELL_EXECUTION, "command_text", t.start, end);
-    replace(m, t.start, end, advisory_custodial_text,
-            rule ? about : "It would run code that is given on the command line.");
+    if (t.start == t.end)
+        return;
+    if (prose_path(s, &t) && judge_path(m, t))
+        return;
+    for (from = t.start; prose_path_part(s, t, &from, &part);)
+        (void)judge_path(m, part);
+}
+
+static void note_command(struct mention *m, const struct prose_command *command)
+{
+    note_at(m, ADVISORY_IS_UNSAFE_COMMAND, command->rule, command->start, command->end);
+    note_at(m, ADVISORY_IS_SHELL_EXECUTION, "command_text", command->start, command->end);
+    replace(m, command->start, command->end, advisory_custodial_text, command->about);
 }
 
 /* Words outside of code. */
 static void look_at_words(struct mention *m, size_t start, size_t stop)
 {
     struct str s = {m->copy.p, stop};
-    size_t from = start, end = 0;
-    struct token t;
+    bool strict_seed = m->checking->options->strict_seed;
+    struct prose_command command = {.end = 0};
+    struct token t, before = {start, start};
+    size_t from = start;
 
-    while (token_next(s, &from, &t)) {
-        if (t.start < end)
+    for (; token_next(s, &from, &t); before = t) {
+        if (t.start < command.end)
             continue;
-        if (is_command(s, t, from, &end)) {
-            note_command(m, t, end);
-            continue;
-        }
-        end = 0;
-        (void)look_at_path(m, t);
+        command.end = 0;
+        if (prose_command(s, before, t, from, strict_seed, &command))
+            note_command(m, &command);
+        else
+            look_at_path(m, t);
     }
 }
 
@@ -424,7 +245,7 @@ static void look_at_paths(struct mention *m, size_t start, size_t stop)
     struct token t;
 
     while (token_next(s, &from, &t))
-        (void)look_at_path(m, t);
+        look_at_path(m, t);
 }
 
 static void look(struct mention *m)
@@ -489,7 +310,8 @@ void check_mentions(struct checking *checking, const struct passage *passage, st
     struct err err;
     size_t n;
 
-    fold_copy(&scratch, passage->text, FOLD_ANSI | FOLD_INVISIBLE | FOLD_LOOKS, &m.copy);
+    fold_copy(&scratch, passage->text, FOLD_ANSI | FOLD_INVISIBLE | FOLD_LOOKS | FOLD_QUOTES,
+              &m.copy);
     look(&m);
     *safe = passage->text;
     n = edits.n / sizeof(struct edit);
