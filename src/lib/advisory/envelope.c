@@ -353,14 +353,24 @@ static void count_labels(struct envelope *e, const struct passage *passage)
     }
 }
 
+/* However its letters are written. */
+static bool is_key(struct str key, const char *name)
+{
+    return key.n == strlen(name) && strncasecmp(key.p, name, key.n) == 0;
+}
+
 static bool is_command_key(struct str key)
 {
-    static const char *const keys[] = {"command",    "cmd",           "shell", "exec",
-                                       "bash",       "script",        "argv",  "tool_call",
-                                       "tool_calls", "function_call", "tool",  "run"};
+    static const char *const keys[] = {"command",       "commands",       "cmd",
+                                       "cmds",          "command_line",   "shell",
+                                       "shell_command", "shell_commands", "exec",
+                                       "execute",       "bash",           "script",
+                                       "argv",          "tool_call",      "tool_calls",
+                                       "function_call", "function_calls", "tool",
+                                       "tool_name",     "tool_use",       "run"};
 
     for (size_t i = 0; i < COUNT(keys); i++)
-        if (str_is(key, keys[i]))
+        if (is_key(key, keys[i]))
             return true;
     return false;
 }
