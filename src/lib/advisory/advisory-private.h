@@ -147,7 +147,8 @@ bool prose_path_part(struct str s, struct token t, size_t *from, struct token *o
 
 /* ---- text.c ---- */
 
-/* "HUMAN_CONFIRMED: true" in whatever form: only a custodian says it, never an agent. */
+/* "HUMAN_CONFIRMED: true" in whatever form: only a custodian says it, never an agent. And
+ * "actions_permitted: true", which is never so. */
 void check_confirmation(struct checking *checking, const struct passage *passage);
 /* What prose says: agency, orders, claims of permission, hedging. */
 void check_prose(struct checking *checking, const struct passage *passage);

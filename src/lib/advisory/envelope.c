@@ -267,7 +267,6 @@ static int read_epistemic(struct envelope *e, const struct json *object)
 static int read_sandbox(struct envelope *e, const struct json *object)
 {
     static const char *const keys[] = {"actions_permitted", "reason"};
-    struct passage all = {.text = e->checking->value};
     const struct json *permitted = json_get(object, "actions_permitted");
     const struct json *reason = json_get(object, "reason");
     bool value = true;
@@ -275,15 +274,9 @@ static int read_sandbox(struct envelope *e, const struct json *object)
     if (check_keys(e, object, keys, COUNT(keys),
                    "sandbox has actions_permitted and reason, and nothing else") < 0)
         return -1;
-    if (!json_is_bool(permitted, &value) || value) {
-        size_t at = offset_of(e, permitted->mark);
-
-        if (permitted->kind == JSON_BOOL)
-            advisory_note_plain(e->checking, &all, ADVISORY_IS_PERMISSION, ADVISORY_REJECT,
-                                "actions_permitted", at, at + 4);
+    if (!json_is_bool(permitted, &value) || value)
         return fault(e, "envelope.actions_permitted", "actions_permitted is false, always",
                      permitted->mark);
-    }
     if (reason->kind != JSON_STRING || reason->text.n == 0)
         return fault(e, "envelope.kind", "reason is a text", reason->mark);
     return 0;
@@ -422,20 +415,25 @@ static void append(struct json *container, struct json *value)
 static struct json *convert(struct walk walk, const struct json *value, const struct place *place,
                             unsigned depth);
 
-/* {"HUMAN_CONFIRMED": true} */
+static bool is_false(const struct json *value)
+{
+    return value->kind == JSON_BOOL && !value->boolean;
+}
+
+/* {"HUMAN_CONFIRMED": true}, and anything else it may stand for; {"actions_permitted": true}. */
 static void note_confirmation(struct walk walk, const struct json *member,
                               const struct place *place)
 {
-    static const char literal[] = "HUMAN_CONFIRMED";
     struct passage passage = {member->key, NULL, place};
+    const char *rule = is_key(member->key, "HUMAN_CONFIRMED")     ? "forged_confirmation"
+                       : is_key(member->key, "actions_permitted") ? "actions_permitted"
+                                                                  : NULL;
 
-    if (member->key.n != strlen(literal) ||
-        strncasecmp(member->key.p, literal, strlen(literal)) != 0 ||
-        (member->kind == JSON_BOOL && !member->boolean))
+    if (!rule || is_false(member))
         return;
     passage.at = map_text(walk.e, member->key, member->key_mark);
-    advisory_note_plain(walk.e->checking, &passage, ADVISORY_IS_PERMISSION, ADVISORY_ADVISE,
-                        "forged_confirmation", 0, member->key.n);
+    advisory_note_plain(walk.e->checking, &passage, ADVISORY_IS_PERMISSION, ADVISORY_ADVISE, rule,
+                        0, member->key.n);
 }
 
 /* The name of a member is a text like any other. */
@@ -551,6 +549,23 @@ static void say(struct checking *checking)
         out->advisory_text = str_of(advisory_path_text);
 }
 
+/* No envelope, and it says that it may act: written so that only a reader of JSON sees it. */
+static void check_permitted(struct envelope *e, const struct json *root)
+{
+    const struct json *permitted =
+        root ? json_get(json_get(root, "sandbox"), "actions_permitted") : NULL;
+    struct passage all = {.text = e->checking->value};
+    bool value = false;
+    size_t at;
+
+    if (!permitted || !json_is_bool(permitted, &value) || !value ||
+        e->checking->out->counts[ADVISORY_IS_PERMISSION])
+        return;
+    at = offset_of(e, permitted->mark);
+    advisory_note_plain(e->checking, &all, ADVISORY_IS_PERMISSION, ADVISORY_REJECT,
+                        "actions_permitted", at, at + strlen("true"));
+}
+
 void check_output(struct checking *checking)
 {
     struct envelope e = {.checking = checking};
@@ -575,6 +590,7 @@ void check_output(struct checking *checking)
     } else {
         check_prose(checking, &all);
         check_mentions(checking, &all, &safe);
+        check_permitted(&e, root);
     }
     say(checking);
 }

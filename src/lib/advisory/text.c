@@ -304,9 +304,17 @@ void check_prose(struct checking *checking, const struct passage *passage)
     find_confirmation(checking, passage, &copy);
 }
 
-/* ---- the literal of the gate ---- */
+/* ---- the literals of the gate ---- */
 
-#define LITERAL "human_confirmed"
+/* What only a person says, and what is never so. */
+static const struct literal {
+    const char *first, *second; /* what stands between them is no letter */
+    const char *rule;
+} literals[] = {
+    {"human",   "confirmed", "forged_confirmation"},
+    {"actions", "permitted", "actions_permitted"  },
+};
+#define LITERAL_GAP_MAX 3
 
 /* What stands between it and its value, in JSON, YAML and what people type. */
 static bool is_between(char c)
@@ -314,28 +322,48 @@ static bool is_between(char c)
     return is_space(c) || strchr("\"'`:=*\\", c);
 }
 
-static void find_confirmation(struct checking *checking, const struct passage *passage,
-                              const struct copy *copy)
+/* Where the two words end that begin at i, or 0. */
+static size_t literal_end(const struct copy *copy, const struct literal *literal, size_t i)
 {
-    size_t from = 0;
+    size_t n = strlen(literal->second), at = i + strlen(literal->first), gap = 0;
 
-    for (;;) {
-        const char *hit = copy->n > from
-                              ? memmem(copy->p + from, copy->n - from, LITERAL, strlen(LITERAL))
-                              : NULL;
+    while (gap < LITERAL_GAP_MAX && at < copy->n && copy->p[at] && strchr("_- \\", copy->p[at])) {
+        gap++;
+        at++;
+    }
+    return gap && copy->n - at >= n && memcmp(copy->p + at, literal->second, n) == 0 ? at + n : 0;
+}
+
+static void find_literal(struct checking *checking, const struct passage *passage,
+                         const struct copy *copy, const struct literal *literal)
+{
+    for (size_t from = 0;;) {
+        const char *hit = copy->n > from ? memmem(copy->p + from, copy->n - from, literal->first,
+                                                  strlen(literal->first))
+                                         : NULL;
         size_t at, end;
 
         if (!hit)
             return;
         at = (size_t)(hit - copy->p);
-        end = at + strlen(LITERAL);
+        from = at + strlen(literal->first);
+        end = literal_end(copy, literal, at);
+        if (!end)
+            continue;
         while (end < copy->n && copy->p[end] && is_between(copy->p[end]))
             end++;
         if (copy->n - end >= 4 && memcmp(copy->p + end, "true", 4) == 0)
             advisory_note_plain(checking, passage, ADVISORY_IS_PERMISSION, verdict_of(checking),
-                                "forged_confirmation", copy->at[at], copy->at[end + 4]);
+                                literal->rule, copy->at[at], copy->at[end + 4]);
         from = end;
     }
+}
+
+static void find_confirmation(struct checking *checking, const struct passage *passage,
+                              const struct copy *copy)
+{
+    for (size_t i = 0; i < COUNT(literals); i++)
+        find_literal(checking, passage, copy, &literals[i]);
 }
 
 void check_confirmation(struct checking *checking, const struct passage *passage)
