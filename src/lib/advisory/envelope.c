@@ -109,22 +109,39 @@ static int fault(struct envelope *e, const char *rule, const char *what, struct 
 
 /* ---- claims ---- */
 
+/* Of a claim only its words count: not their letters' size, nor how much white space is between
+ * them. */
 static void hash_claim(struct str text, struct hash *out)
 {
     AUTO_ARENA struct arena scratch = ARENA(ADVISORY_MEMORY_MAX);
     struct copy copy = {0};
     struct str rest;
+    size_t n = 0;
+    char *plain;
 
     fold_copy(&scratch, text, FOLD_ANSI | FOLD_INVISIBLE | FOLD_QUOTES, &copy);
     (void)sentence_label(copy_str(&copy), &rest);
+    plain = copy.p + (rest.p - copy.p);
     for (size_t i = 0; i < rest.n; i++) {
-        char *c = copy.p + (rest.p - copy.p) + i;
+        bool is_blank = rest.p[i] && strchr(" \t\r\n", rest.p[i]);
 
-        *c = small_letter(*c);
+        if (!is_blank)
+            plain[n++] = small_letter(rest.p[i]);
+        else if (n && plain[n - 1] != ' ')
+            plain[n++] = ' ';
     }
-    while (rest.n && strchr(".!? \t\r\n", rest.p[rest.n - 1]) && rest.p[rest.n - 1])
-        rest.n--;
-    hash_of(rest, out);
+    while (n && strchr(".!? ", plain[n - 1]) && plain[n - 1])
+        n--;
+    hash_of((struct str){plain, n}, out);
+}
+
+/* Nothing, or a label of nothing. */
+static bool is_blank_claim(struct str text)
+{
+    struct str rest;
+
+    (void)sentence_label(text, &rest);
+    return is_blank_text(text) || is_blank_text(rest);
 }
 
 static int claim_order(const void *a, const void *b)
@@ -170,8 +187,9 @@ static int read_claim(struct envelope *e, const struct json *item, const struct 
     *text = item->kind == JSON_OBJECT ? json_get(item, "text") : item;
     if (!*text || (*text)->kind != JSON_STRING)
         return fault(e, "envelope.kind", "a claim is a text, or an object with a text", item->mark);
-    if ((*text)->text.n == 0 || (*text)->text.n > ADVISORY_CLAIM_MAX)
-        return fault(e, "envelope.claim", "a claim has from 1 to 16384 bytes", item->mark);
+    if (is_blank_claim((*text)->text) || (*text)->text.n > ADVISORY_CLAIM_MAX)
+        return fault(e, "envelope.claim", "a claim says something, in at most 16384 bytes",
+                     item->mark);
     if (item->kind != JSON_OBJECT)
         return 0;
     json_each(member, item)
