@@ -30,21 +30,34 @@ static bool is_letter(char c)
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }
 
+/* Whether a printer's dash or quote (U+2013 to U+201F) ends in front of i. */
+static bool is_behind_quote(struct str text, size_t i)
+{
+    const unsigned char *p = (const unsigned char *)text.p + i;
+
+    return i >= 3 && p[-3] == 0xe2 && p[-2] == 0x80 && p[-1] >= 0x93 && p[-1] <= 0x9f;
+}
+
+/* Bytes that say that a path of a machine begins here, or 0. */
+static size_t path_head(struct str s)
+{
+    if (s.n > 2 && is_letter(s.p[0]) && s.p[1] == ':' && s.p[2] == '\\')
+        return 3; /* C:\... */
+    if (s.n > 2 && str_starts(s, "\\\\") && s.p[2] != '\\')
+        return 3; /* \\host\... */
+    return s.p[0] == '/' || (s.n > 1 && s.p[0] == '~' && (s.p[1] == '/' || is_letter(s.p[1])));
+}
+
 /* Bytes of a path of this machine that begins at i, or 0. */
 static size_t path_at(struct str text, size_t i)
 {
     struct str rest = {text.p + i, text.n - i};
-    bool at_border = i == 0 || is_border(text.p[i - 1]);
+    bool at_border = i == 0 || is_border(text.p[i - 1]) || is_behind_quote(text, i);
     bool is_url = i >= 7 && memcmp(text.p + i - 7, "file://", 7) == 0;
     bool is_host = i > 0 && text.p[i - 1] == ':' && str_starts(rest, "//");
-    size_t n = 1;
+    size_t n = (!at_border && !is_url) || is_host ? 0 : path_head(rest);
 
-    if ((!at_border && !is_url) || is_host)
-        return 0;
-    if (rest.n > 2 && is_letter(rest.p[0]) && rest.p[1] == ':' && rest.p[2] == '\\')
-        n = 3; /* C:\... */
-    else if (rest.p[0] != '/' &&
-             !(rest.n > 1 && rest.p[0] == '~' && (rest.p[1] == '/' || is_letter(rest.p[1]))))
+    if (n == 0)
         return 0;
     while (n < rest.n && !is_border(rest.p[n]))
         n++;
@@ -90,7 +103,21 @@ static int cover_paths(struct buf *out, struct str text, struct err *err)
     return add_valid(out, (struct str){text.p + from, text.n - from}, err);
 }
 
-static int cover_secrets(struct buf *out, struct str text, struct err *err)
+static int cover_named(struct buf *out, struct str text, struct err *err)
+{
+    struct shape_hit hit;
+    size_t at = 0;
+
+    while (at < text.n && shape_named_next(text, at, &hit)) {
+        if (buf_add(out, text.p + at, hit.at - at, err) < 0 ||
+            buf_add_text(out, SECRET_COVER, err) < 0)
+            return -1;
+        at = hit.at + hit.n;
+    }
+    return at < text.n ? buf_add(out, text.p + at, text.n - at, err) : 0;
+}
+
+static int cover_shapes(struct buf *out, struct str text, struct err *err)
 {
     struct shape_hit hit;
     size_t at = 0;
@@ -147,10 +174,12 @@ static struct str without_escapes(struct arena *mem, struct str text)
 /* UTF-8, whatever it was. */
 static int cover(struct arena *mem, struct str text, struct str *out, struct err *err)
 {
+    AUTO_BUF struct buf shapes = BUF(LINE_BYTES_MAX);
     AUTO_BUF struct buf safe = BUF(LINE_BYTES_MAX);
     AUTO_BUF struct buf whole = BUF(LINE_BYTES_MAX);
 
-    if (cover_secrets(&safe, without_escapes(mem, text), err) < 0 ||
+    if (cover_shapes(&shapes, without_escapes(mem, text), err) < 0 ||
+        cover_named(&safe, buf_str(&shapes), err) < 0 ||
         cover_paths(&whole, buf_str(&safe), err) < 0)
         return err_in(err, "covering a text");
     *out = arena_str(mem, buf_str(&whole));
@@ -199,6 +228,8 @@ static int cover_members(struct arena *mem, const struct json *value, struct jso
 
         if (cover_tree(mem, one, &inner, err) < 0)
             return -1;
+        if (one->kind == JSON_STRING && shape_is_secret_name(one->key))
+            inner = json_text(mem, STR_LIT(SECRET_COVER));
         if (value->kind == JSON_ARRAY) {
             json_push(out, inner);
             continue;

@@ -196,6 +196,8 @@ static struct str cover(struct arena *mem, struct str text)
 
     for (size_t at = 0; shape_next(text, at, false, &hit); at = hit.at + (hit.n ? hit.n : 1))
         memset(copy + hit.at, '*', hit.n);
+    for (size_t at = 0; shape_named_next(text, at, &hit); at = hit.at + hit.n)
+        memset(copy + hit.at, '*', hit.n);
     return (struct str){copy, text.n};
 }
 

@@ -126,6 +126,7 @@ static const struct shape {
     {"tvly-",       is_word,    10, 0,  true,  true },
     {"lsv2_pt_",    is_under,   10, 0,  false, false},
     {"lsv2_sk_",    is_under,   10, 0,  false, false},
+    {"brig_",       is_under,   77, 77, true,  false}, /* of Brig itself (lib/access) */
 };
 
 /* "sk-OPENSHELL-RESOLVE-ENV-NAME" only looks like one. */
@@ -359,7 +360,7 @@ bool shape_next(struct str text, size_t from, bool binary, struct shape_hit *out
             break;
         case 'B':
         case 'b':
-            hit = match_bearer(text, i, out);
+            hit = match_prefixes(text, i, out) || match_bearer(text, i, out);
             break;
         case ':':
             hit = match_telegram(text, i, from, out);

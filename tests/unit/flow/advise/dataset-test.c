@@ -60,6 +60,21 @@ TEST(texts_are_covered)
         {"~/notes and ~anna/notes",                 "[path] and [path]"},
         {"file:///home/anna",                       "file://[path]"},
         {"C:\\Users\\anna",                         "[path]"},
+        {"\\\\server\\anna",                           "[path]"},
+        {"\xe2\x80\x9c/home/anna\xe2\x80\x9d",         "\xe2\x80\x9c[path]"},
+        {"it is brig_dkj5zykvdijk_0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef.",
+         "it is [secret]."},
+        {"brig_advisory_findings_total",            "brig_advisory_findings_total"},
+        {"password=anna77 and more",                "password=[secret] and more"},
+        {"so {\"api_key\": \"anna's\", \"n\": 1}",  "so {\"api_key\": \"[secret]\", \"n\": 1}"},
+        {"AWS_SECRET_ACCESS_KEY=anna/0+",           "AWS_SECRET_ACCESS_KEY=[secret]"},
+        {"login --token anna77 --all",              "login --token [secret] --all"},
+        {"--password=anna77",                       "--password=[secret]"},
+        {"DB-Password: anna77",                     "DB-Password: [secret]"},
+        {"https://me:anna@7@example.org/x",         "https://me:[secret]@example.org/x"},
+        {"max_tokens=4096, The secret: patience.",  "max_tokens=4096, The secret: patience."},
+        {"a --token and http://example.org:80/x",   "a --token [secret] http://example.org:80/x"},
+        {"password=$PASSWORD",                      "password=$PASSWORD"},
         {"/sandbox/input/a.txt and /sandbox",       "/sandbox/input/a.txt and /sandbox"},
         {"/sandbox/../home/anna",                   "[path]"},
         {"https://example.org/home and/or 1 / 2",   "https://example.org/home and/or 1 / 2"},
@@ -88,7 +103,8 @@ TEST(texts_are_covered)
     }
     CHECK(!strstr(buf_text(&out), "0123456789abcdef"));
     CHECK(!strstr(buf_text(&out), "anna"));
-    CHECK(!strstr(buf_text(&out), "4711")); /* the requester */
+    CHECK(!strstr(buf_text(&out),
+                  "uid:4711")); /* the requester; the digits alone are in times, too */
 }
 
 TEST(documents_are_covered_in_names_and_escapes)
@@ -101,14 +117,18 @@ TEST(documents_are_covered_in_names_and_escapes)
 
     say(advise, "see " KEY,
         STR_LIT("{\"/home/anna\":1,\"/home/ben\":1e999,\"[path]\":3,"
-                "\"a\":[\"\\u0067hp_0123456789abcdefghijABCDEFGHIJ012345\",null,true]}"));
+                "\"a\":[\"\\u0067hp_0123456789abcdefghijABCDEFGHIJ012345\",null,true],"
+                "\"Api_Key\":\"anna\",\"tokens\":\"two\"}"));
     export_to(advise, &out);
     turn = turn_line(&mem, buf_str(&out), 1);
     CHECK(turn && json_is_text(json_at(turn, "/output/envelope/a/0"), &text));
     CHECK(str_is(text, "[secret]"));
-    CHECK_INT(json_at(turn, "/output/envelope")->n, 4);
+    CHECK_INT(json_at(turn, "/output/envelope")->n, 6);
     CHECK(json_at(turn, "/output/envelope/[path] (1)") != NULL);
     CHECK(json_at(turn, "/output/envelope/[path] (3)") != NULL);
+    CHECK(json_is_text(json_at(turn, "/output/envelope/Api_Key"), &text) &&
+          str_is(text, "[secret]"));
+    CHECK(json_is_text(json_at(turn, "/output/envelope/tokens"), &text) && str_is(text, "two"));
     CHECK(json_is_text(json_get(turn, "prompt"), &text) && str_is(text, "see [secret]"));
     CHECK(!strstr(buf_text(&out), "anna"));
     CHECK(!strstr(buf_text(&out), "0123456789abcdef"));
