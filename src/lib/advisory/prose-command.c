@@ -112,7 +112,7 @@ static bool has_word(const char *list, struct str word)
 
 /* What a sentence goes on with behind the name of a program. */
 static const char sentence_words[] =
-    " a about access after again all already also always am an and any are as at be because been "
+    " about access after again all already also always am an and any are as at be because been "
     "before being both but by can command commands copies could deletes did do does during each "
     "either else every flag flags for from function functions had has have here how if in instead "
     "into is it itself its just may means might moves must my need needs never no nor not of off on "
@@ -218,22 +218,26 @@ static bool is_inline_code(const struct name *name, struct str second)
 
 static bool is_list_mark(char c)
 {
-    return c == ' ' || c == '\t' || is_digit(c) || strchr(".)>#*-", c) != NULL;
+    return c == ' ' || c == '\t' || is_digit(c) || strchr("({.)>#*-", c) != NULL;
 }
 
 /* A line of few words that is no sentence. */
 static bool is_own_line(struct str s, const struct name *name)
 {
-    const char *stop = memchr(s.p + name->at, '\n', s.n - name->at);
-    struct str line = {s.p, stop ? (size_t)(stop - s.p) : s.n};
-    size_t i = name->at, from = name->at, end = line.n;
+    size_t i = name->at, from, end;
+    struct str line = s;
     struct token t;
     unsigned words = 0;
+    const char *stop;
 
     while (i > 0 && s.p[i - 1] && is_list_mark(s.p[i - 1]))
         i--;
     if (i > 0 && s.p[i - 1] != '\n')
         return false;
+    /* Once a line: it may be as long as the text. */
+    stop = memchr(s.p + name->at, '\n', s.n - name->at);
+    line.n = end = stop ? (size_t)(stop - s.p) : s.n;
+    from = name->at;
     while (words <= LINE_WORDS_MAX && token_next(line, &from, &t))
         words++;
     while (end > name->at && (is_space(s.p[end - 1]) || strchr("*_\"'", s.p[end - 1])))
@@ -256,6 +260,12 @@ static bool stands_as_command(struct str s, struct token before, const struct na
     return has_word(heads, token_str(s, before)) || is_own_line(s, name);
 }
 
+/* "rm, mv and cp": the sentence goes on. */
+static bool has_comma(struct str s, struct token t)
+{
+    return t.end < s.n && s.p[t.end] && strchr(",:;.!?", s.p[t.end]);
+}
+
 /* The name alone is a command: its operands come from elsewhere. */
 static bool takes_operands(struct str before)
 {
@@ -265,14 +275,14 @@ static bool takes_operands(struct str before)
 /* ---- the whole ---- */
 
 /* *wants_third: only with one more operand behind the second word. */
-static bool is_called(struct str s, struct token before, const struct name *name,
+static bool is_called(struct str s, struct token before, struct token t, const struct name *name,
                       const struct named *as, struct str second, bool *wants_third)
 {
     *wants_third = false;
     if (is_option(second) || takes_operands(token_str(s, before)) ||
         (as->next ? has_word(as->next, second) : is_operand(second)))
         return true;
-    if (!stands_as_command(s, before, name))
+    if (has_comma(s, t) || !stands_as_command(s, before, name))
         return *wants_third = as->third && has_word(as->third, second);
     if (as->lone || as->third)
         return (as->lone && has_word(as->lone, second)) ||
@@ -335,7 +345,7 @@ bool prose_command(struct str s, struct token before, struct token t, size_t fro
         is_it = true;
     } else {
         /* What has no row is called otherwise, or is another program for the same. */
-        is_it = found.rule && (as ? is_called(s, before, &name, as, second, &wants_third)
+        is_it = found.rule && (as ? is_called(s, before, t, &name, as, second, &wants_third)
                                   : is_option(second) || is_assignment(second));
     }
     found.start = name.at;

@@ -8,6 +8,7 @@
 #include "lib/base/attrs.h"
 
 #include <string.h>
+#include <strings.h>
 
 static bool is_letter(char c)
 {
@@ -27,6 +28,11 @@ static bool is_slash(char c)
 static bool has(struct str word, const char *part)
 {
     return memmem(word.p, word.n, part, strlen(part)) != NULL;
+}
+
+static bool is_file_address(struct str word)
+{
+    return word.n >= 5 && strncasecmp(word.p, "file:", 5) == 0;
 }
 
 /* ---- one ---- */
@@ -105,7 +111,7 @@ static bool begins_elsewhere(struct str w, bool has_slash)
         return second == '/' || (is_alnum(second) && has_slash);
     if (w.n >= 3 && second == ':' && is_alnum(w.p[0]))
         return is_slash(w.p[2]);
-    return str_starts(w, "file:") || str_starts(w, "\\\\");
+    return is_file_address(w) || str_starts(w, "\\\\");
 }
 
 static bool is_path_like(struct str w)
@@ -174,7 +180,7 @@ bool prose_path(struct str s, struct token *t)
 {
     *t = without_marks(s, *t);
     if (has(token_str(s, *t), "://"))
-        return str_starts(token_str(s, *t), "file:");
+        return is_file_address(token_str(s, *t));
     return is_path_like(token_str(s, *t)) && !is_end_tag(s, *t);
 }
 
