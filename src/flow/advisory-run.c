@@ -266,13 +266,6 @@ static int count_unasked(struct conversation *talk, struct err *err)
                : 0;
 }
 
-static bool is_waiting(const struct advise_action *action)
-{
-    return action->state == ADVISE_PENDING ||
-           (action->state == ADVISE_CONFIRMED && !action->is_done &&
-            strcmp(action->why, "it was begun") == 0);
-}
-
 static uint64_t next_look_us(const struct conversation *talk)
 {
     uint64_t look = clock_us() + LOOK_MS * 1000ULL;
@@ -301,7 +294,7 @@ static int await_word(struct conversation *talk, struct advise_action *action, s
             return stopped(err);
         if (advise_action_show(talk->advise, &mem, action->id, &seen, err) < 0)
             return -1;
-        if (!is_waiting(&seen))
+        if (seen.state != ADVISE_PENDING)
             return advise_action_show(talk->advise, &talk->mem, action->id, action, err);
     }
     return err_set(err, ERR_TIMEOUT, "nobody said in time whether action %s may happen",

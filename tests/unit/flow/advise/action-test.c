@@ -196,6 +196,10 @@ TEST(word_and_deed_are_one)
     CHECK(action.is_done);
     CHECK_INT(action.state, ADVISE_CONFIRMED);
     CHECK_INT(faccessat(advise->dir_fd, "sandbox/output/a", F_OK, 0), 0);
+    /* Who talks with the agent looks now and then, and tells it what he sees. */
+    CHECK_INT(advise_action_show(advise, &mem, id, &action, &err), 0);
+    CHECK(action.is_done);
+    CHECK_TEXT(action.why, "done");
     CHECK_INT(advise_action_settle(advise, &mem, id, &yes, &action, &err), -1);
     CHECK_INT(err.code, ERR_CONFLICT);
 }
