@@ -69,6 +69,28 @@ load common
     [ "${lines[2]}" = "zsh" ]
 }
 
+@test "the bash completion offers files behind a verb that takes one" {
+    brig completion bash >c.bash
+    touch rules.yaml
+    run bash -c 'source ./c.bash
+        try() { COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _brig; echo "$*: ${COMPREPLY[*]}"; }
+        try brig policy ceiling s
+        try brig policy ceiling set r
+        try brig policy ceiling --json set r
+        try brig policy bundle make --name x rules.yaml r
+        try brig policy trust add r
+        try brig policy proposals show r
+        try brig approvals notify se'
+    status_is 0
+    [ "${lines[0]}" = "brig policy ceiling s: show set" ]
+    [ "${lines[1]}" = "brig policy ceiling set r: rules.yaml" ]
+    [ "${lines[2]}" = "brig policy ceiling --json set r: rules.yaml" ]
+    [ "${lines[3]}" = "brig policy bundle make --name x rules.yaml r: rules.yaml" ]
+    [ "${lines[4]}" = "brig policy trust add r: rules.yaml" ]
+    [ "${lines[5]}" = "brig policy proposals show r: " ]
+    [ "${lines[6]}" = "brig approvals notify se: set" ]
+}
+
 @test "the other completions name every command" {
     for shell in zsh fish; do
         brig completion $shell >out

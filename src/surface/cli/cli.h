@@ -54,6 +54,7 @@ struct command {
     bool takes_command; /* the operands are a command vector and stand behind "--" */
     bool takes_subject; /* and one word may stand in front of it: inv->subject */
     const char *values; /* operands worth completing, blank-separated; NULL: files */
+    bool then_files;    /* behind the one of them that comes first stand files */
     const char *summary;
     const char *help;
     const struct cli_option *options; /* ends with a row without a name */

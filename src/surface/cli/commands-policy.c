@@ -140,6 +140,7 @@ const struct command policy_ceiling = {
     .operands = "[show | set FILE | remove]",
     .operand_max = 2,
     .values = "show set remove",
+    .then_files = true,
     .summary = "see or change the layer above every policy of this machine",
     .help = "A ceiling is a policy file that only takes away: the strictest of it, the policy and "
             "its overlays holds, for every run and every command in a sandbox, also where a "
@@ -175,6 +176,7 @@ const struct command policy_bundle_row = {
     .operand_min = 1,
     .operand_max = 10,
     .values = "make verify",
+    .then_files = true,
     .summary = "sign a policy and its overlays as one file, or look at such a file",
     .help =
         "A bundle is used wherever a policy is: with --policy, \"policy apply\" and in the API. "
@@ -190,6 +192,7 @@ const struct command policy_trust_row = {
     .operands = "[list | add KEY | remove KEY-ID]",
     .operand_max = 2,
     .values = "list add remove",
+    .then_files = true,
     .summary = "see or change whose signed policies count on this machine",
     .help = "KEY is a file with a public key, in PEM or as 64 hex digits, or those digits. Get it "
             "by a way you trust: one that lies next to a bundle proves nothing.",

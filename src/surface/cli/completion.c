@@ -54,12 +54,36 @@ static void put_bash_values(FILE *to, const struct command *command)
     }
 }
 
+/* The first operand is one of a few words, and others follow it. */
+static bool begins_with_verb(const struct command *command)
+{
+    return command->values && *command->values && command->operand_max > 1;
+}
+
+static void put_bash_verbs(FILE *to, const struct command *command)
+{
+    int at = strchr(command->path, ' ') ? 3 : 2;
+
+    (void)fprintf(to,
+                  "        else words='%s'\n"
+                  "            for i in \"${COMP_WORDS[@]:%d:COMP_CWORD-%d}\"; do\n"
+                  "                [[ \" $words \" == *\" $i \"* ]] && words=\n"
+                  "            done\n",
+                  command->values, at, at);
+    if (command->then_files)
+        (void)fprintf(to, "            [[ -n $words ]] || {\n"
+                          "                COMPREPLY=($(compgen -f -- \"$cur\")); return; }\n");
+    (void)fprintf(to, "        fi ;;\n");
+}
+
 static void put_bash_operands(FILE *to, const struct command *command)
 {
     (void)fprintf(to, "    '%s')\n        if [[ $cur == -* ]]; then words='", command->path);
     put_option_names(to, command);
     (void)fprintf(to, "'\n");
-    if (command->values)
+    if (begins_with_verb(command))
+        put_bash_verbs(to, command);
+    else if (command->values)
         (void)fprintf(to, "        else words='%s'; fi ;;\n", command->values);
     else if (command->takes_command)
         (void)fprintf(to, "        else words='--'; fi ;;\n");
@@ -159,10 +183,13 @@ static void put_zsh_command(FILE *to, const struct command *command)
     for (const struct cli_option *o = command->options; o->name; o++)
         put_zsh_option(to, o);
     if (command->values && *command->values)
-        (void)fprintf(to, " \\\n            '*:value:(%s)'", command->values);
+        (void)fprintf(to, " \\\n            '%c:value:(%s)'", begins_with_verb(command) ? '1' : '*',
+                      command->values);
     else if (command->takes_command)
         (void)fprintf(to, " \\\n            '*::command:_normal'");
     else if (!command->values && command->operand_max)
+        (void)fprintf(to, " \\\n            '*:file:_files'");
+    if (command->then_files)
         (void)fprintf(to, " \\\n            '*:file:_files'");
     (void)fprintf(to, " ;;\n");
 }
@@ -220,8 +247,10 @@ static void put_fish_text(FILE *to, const char *text)
     (void)fputc('\'', to);
 }
 
-/* The condition under which a command's own words are offered. */
-static void put_fish_condition(const struct invocation *inv, const struct command *command)
+/* The condition under which a command's own words are offered; behind one of these, if there are
+ * any. */
+static void put_fish_condition(const struct invocation *inv, const struct command *command,
+                               const char *behind)
 {
     const char *blank = strchr(command->path, ' ');
     int n = blank ? (int)(blank - command->path) : (int)strlen(command->path);
@@ -230,13 +259,15 @@ static void put_fish_condition(const struct invocation *inv, const struct comman
                   command->path);
     if (blank)
         (void)fprintf(inv->out, "; and __fish_seen_subcommand_from %s", blank + 1);
+    if (behind)
+        (void)fprintf(inv->out, "; and __fish_seen_subcommand_from %s", behind);
     (void)fprintf(inv->out, "'");
 }
 
 static void put_fish_command(const struct invocation *inv, const struct command *command)
 {
     for (const struct cli_option *o = command->options; o->name; o++) {
-        put_fish_condition(inv, command);
+        put_fish_condition(inv, command, NULL);
         (void)fprintf(inv->out, " -l %s", o->name + 2);
         if (o->argument)
             (void)fprintf(inv->out,
@@ -248,11 +279,15 @@ static void put_fish_command(const struct invocation *inv, const struct command 
         (void)fputc('\n', inv->out);
     }
     if (command->operand_max && (!command->values || *command->values)) {
-        put_fish_condition(inv, command);
+        put_fish_condition(inv, command, NULL);
         if (command->values)
             (void)fprintf(inv->out, " -a '%s'\n", command->values);
         else
             (void)fprintf(inv->out, " -F\n");
+    }
+    if (command->then_files) {
+        put_fish_condition(inv, command, command->values);
+        (void)fprintf(inv->out, " -F\n");
     }
 }
 
