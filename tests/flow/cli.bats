@@ -116,3 +116,31 @@ load common
         grep -qF -e "$option" manual
     done <options
 }
+
+@test "the manual names what is in the state directory" {
+    manual=$BRIG_ROOT/man/brig.1.scd
+    [ -e "$manual" ] || skip "only the programs are here"
+    echo 'correct horse battery' >pass
+    chmod 600 pass
+    printf 'version: 1\ndefault: ask\n' >ask.yaml
+    brig policy apply ask.yaml
+    brig policy ceiling set ask.yaml
+    brig policy trust add "$(printf '%064d' 1 | tr 0 a)" || true
+    run -77 brig sandbox exec -- true
+    brig approvals enroll anna --passphrase-file pass
+    brig approvals notify set --command /bin/true
+    brig budget set --per principal --within 1h --runs 5
+    brig freeze --principal nobody
+    brig token create >/dev/null
+    brig usage >/dev/null
+    echo 'value of it' | brig vault set NAME
+    run -0 ls "$BRIG_HOME"
+    [ "${#lines[@]}" -gt 12 ]
+    sed -n 's/\\//g; /^# FILES/,/^# EXAMPLES/p' "$manual" | grep -oE '_[A-Za-z.$][^ ]*_' | tr -d _/ | sort >named
+    for name in "${lines[@]}"; do
+        case $name in
+        *-wal | *-shm | *.lock) [[ $name = daemon.lock ]] || continue ;;
+        esac
+        grep -qxF "$name" named || { echo "$name is not in the manual"; return 1; }
+    done
+}
