@@ -42,7 +42,7 @@ static const struct cli_option replay_options[] = {
     {"--agent-id", "NAME", VALUE_TEXT, .help = "the sessions of this agent"},
     {"--last", "N", VALUE_COUNT, .help = "the last so many of them (default: 10)"},
     {"--profile", "PROFILE", VALUE_CHOICE, .values = "default strict-seed",
-     .help = "by which rules (default: default, as they are in this Brig)"},
+     .help = "by which rules: default, as they are in this Brig, or strict-seed (default: default)"},
     OPTION_JSON,
     OPTIONS_END,
 };
@@ -124,8 +124,10 @@ const struct command advisory_run_row = {
             "runs no second program, has no network, writes only to /sandbox/tmp, and is spoken with "
             "line by line (docs/advisory.md). Shown is what its envelopes have as client_view and "
             "nothing else. Exit status: 0, nothing was found and every turn was answered; 10, something "
-            "was found; 13, an action was aborted; 14, a turn was left without an answer; 126 and 127, "
-            "AGENT cannot be executed; 128+n, signal n interrupted it.",
+            "was found; 13, an action was rejected, aborted or expired; 14, a turn was left without an "
+            "answer; 69, its box could not be built, or was killed; 75, its turns, its time or its "
+            "telemetry were used up; 126 and 127, AGENT cannot be executed; 128+n, signal n interrupted "
+            "it.",
     .options = run_options,
     .run = run_advisory_run,
     .apart = APART,
@@ -152,7 +154,7 @@ const struct command advisory_replay_row = {
     .summary = "judge stored answers by other rules, and show what differs",
     .help = "Of one session or of an agent's last ones. Each must hold and end where the ledger says; "
             "nothing is changed. Exit status: 0, every answer was judged and none differs; 1, one "
-            "does, or is not stored.",
+            "does, or is not stored; 76, what is kept is not what the ledger says.",
     .options = replay_options,
     .run = run_advisory_replay,
     .apart = APART,
@@ -237,8 +239,8 @@ const struct command gate_report_row = {
     .values = "",
     .summary = "say whether an agent may leave advisory mode",
     .help = "Six conditions over its last runs, each with what speaks against it. Everything comes "
-            "from chains of events that hold and end where the ledger says. Exit status 0: all six "
-            "are met.",
+            "from chains of events that hold and end where the ledger says. Exit status: 0, all six "
+            "are met; 13, not all.",
     .options = gate_report_options,
     .run = run_gate_report,
     .apart = GATE_APART,
@@ -292,7 +294,7 @@ const struct command gate_status_row = {
     .operand_max = 1,
     .values = "",
     .summary = "say whether a release stands at this moment",
-    .help = "And if not, why. Exit status 0: it does.",
+    .help = "And if not, why. Exit status: 0, it does; 13, not.",
     .options = json_options,
     .run = run_gate_status,
     .apart = GATE_APART,

@@ -17,7 +17,7 @@ static const struct cli_option show_options[] = {
 };
 
 #define OPTIONS_PLACE \
-    {"--per", "WHOM", VALUE_CHOICE, .values = "principal tenant session", .help = "for whom"}, \
+    {"--per", "WHOM", VALUE_CHOICE, .values = "principal tenant session", .help = "for whom: principal, tenant or session"}, \
     {"--name", "NAME", VALUE_TEXT, .help = "only for this one (default: for each)"}, \
     {"--within", "DUR", VALUE_TEXT, .help = "so long, like 1h or 30d; of a session: session"}
 

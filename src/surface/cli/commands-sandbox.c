@@ -49,7 +49,7 @@ static const struct cli_option exec_options[] = {
     {"--image", "REF", VALUE_TEXT, .values = "host",
      .help = "root file system (default: host, the system directories of this machine)"},
     {"--policy", "FILE", VALUE_FILE,
-     .help = "policy to decide by (default: run anything, no network)"},
+     .help = "policy to decide by (default: the standing one, else run anything, no network)"},
     OPTION_OVERLAY,
     OPTIONS_LIMITS,
     {"--env", "K[=V]", VALUE_TEXT, .repeatable = true,
@@ -98,7 +98,7 @@ static const struct cli_option create_options[] = {
     {"--image", "REF", VALUE_TEXT, .values = "host",
      .help = "root file system (default: host, the system directories of this machine)"},
     {"--policy", "FILE", VALUE_FILE,
-     .help = "policy its commands are decided by (default: run anything, no network)"},
+     .help = "policy its commands are decided by (default: the standing one, else run anything, no network)"},
     OPTION_OVERLAY,
     OPTIONS_LIMITS,
     {"--env", "K[=V]", VALUE_TEXT, .repeatable = true,
@@ -124,7 +124,7 @@ static const struct cli_option pool_fill_options[] = {
     {"--image", "REF", VALUE_TEXT, .values = "host",
      .help = "root file system (default: host, the system directories of this machine)"},
     {"--policy", "FILE", VALUE_FILE,
-     .help = "policy they are planned under (default: run anything, no network)"},
+     .help = "policy they are planned under (default: the standing one, else run anything, no network)"},
     OPTION_OVERLAY,
     OPTIONS_LIMITS,
     {"--mount", "SRC:DST[:ro|rw]", VALUE_TEXT, .repeatable = true,
@@ -226,16 +226,17 @@ const struct command sandbox_exec = {
     .takes_command = true,
     .takes_subject = true,
     .summary = "run a command in a sandbox, under a policy, with receipts",
-    .help = "The command and its arguments stand behind \"--\" and run exactly as written, "
-            "without a shell. Standard input, output and error are passed through. A closing "
-            "line on standard error names verdict, receipt and duration.\n"
-            "\n"
-            "With an ID (or name) the command runs in that kept sandbox, see \"sandbox create\": "
-            "of the flags only --timeout, --env, --workdir, --tty, --keep, --detach, --quiet and "
-            "--json are possible then.\n"
-            "\n"
-            "Exit status: the command's; 128+n when signal n ended it; 124 timed out; 126 not "
-            "executable; 127 not found; 77 denied.",
+    .help =
+        "The command and its arguments stand behind \"--\" and run exactly as written, "
+        "without a shell. Standard input, output and error are passed through. A closing "
+        "line on standard error names verdict, receipt and duration.\n"
+        "\n"
+        "With an ID (or name) the command runs in that kept sandbox, see \"sandbox create\": "
+        "of the flags only --timeout, --env, --workdir, --tty, --keep, --detach, --wait, --quiet "
+        "and --json are possible then.\n"
+        "\n"
+        "Exit status: the command's; 128+n when signal n ended it; 124 timed out; 126 not "
+        "executable; 127 not found; 77 denied.",
     .options = exec_options,
     .run = run_sandbox_exec,
     .remote = remote_sandbox_exec,

@@ -32,7 +32,7 @@ static const struct cli_option bind_options[] = {
      .help = "where it goes: header:NAME, query:KEY, body:/POINTER, basic:user, basic:password, sigv4:SERVICE/REGION, websocket:/POINTER; "
              "required"},
     {"--port", "N", VALUE_COUNT, .help = "default: 443, or 80 with http"},
-    {"--scheme", "SCHEME", VALUE_CHOICE, .values = "https http", .help = "default: https"},
+    {"--scheme", "SCHEME", VALUE_CHOICE, .values = "https http", .help = "https or http (default: https)"},
     {"--method", "METHOD", VALUE_TEXT, .values = "GET POST PUT PATCH DELETE",
      .help = "only with this one (default: any)"},
     {"--path", "GLOB", VALUE_TEXT,
@@ -47,7 +47,7 @@ static const struct cli_option bind_options[] = {
 
 static const struct cli_option rekey_options[] = {
     {"--master", "KIND", VALUE_CHOICE, .values = "file keyring passphrase",
-     .help = "where the key is kept from now on (default: file)"},
+     .help = "where the key is kept from now on: file, keyring or passphrase (default: file)"},
     {"--new-passphrase-file", "FILE", VALUE_FILE,
      .help = "the passphrase from now on (default: asks, twice)"},
     OPTION_PASSPHRASE,

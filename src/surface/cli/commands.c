@@ -76,7 +76,7 @@ static const struct cli_option token_create_options[] = {
      .help = "who acts with it, as receipts name them (default: token:ID)"},
     {"--scope", "SCOPE", VALUE_CHOICE, .repeatable = true,
      .values = "read run host images receipts policy approve metrics admin vault",
-     .help = "what it may do, repeatable (default: read, run and receipts)"},
+     .help = "what it may do, repeatable: read, run, host, images, receipts, policy, approve, metrics, admin or vault (default: read, run and receipts)"},
     {"--expires", "DUR", VALUE_DURATION, .help = "it ends by itself after this long"},
     {"--rate", "N", VALUE_COUNT, .help = "requests a second (default: the daemon's)"},
     {"--at-once", "N", VALUE_COUNT, .help = "requests under way (default: the daemon's)"},
@@ -92,7 +92,7 @@ static const struct cli_option token_list_options[] = {
 
 static const struct cli_option approvals_list_options[] = {
     {"--state", "STATE", VALUE_CHOICE, .values = "pending confirmed rejected used expired any",
-     .help = "only those (default: pending)"},
+     .help = "only those: pending, confirmed, rejected, used, expired or any (default: pending)"},
     {"--after", "SEQ", VALUE_COUNT, .help = "only those that were asked for after this one"},
     {"--limit", "N", VALUE_COUNT, .help = "at most so many, the oldest (default: 100)"},
     {"--requester", "NAME", VALUE_TEXT, .help = "only what this one has asked for"},
@@ -535,7 +535,7 @@ static const struct command approvals_custodians = {
     .operands = "",
     .summary = "list the custodians there are, or remove one",
     .help = "One line each: name, key id, since when and until when. One who was removed confirms "
-            "nothing more; what he signed stays signed.",
+            "nothing more, and what he has said counts for nothing that has not happened yet.",
     .options = approvals_custodians_options,
     .run = run_approvals_custodians,
 };

@@ -4,6 +4,7 @@
 
 #include "surface/cli/commands.h"
 
+#include <ctype.h>
 #include <string.h>
 
 #define LINE_COLUMNS 80
@@ -69,8 +70,8 @@ void help_overview(const struct invocation *inv, FILE *to)
 
 void help_group(const struct invocation *inv, const struct command_group *group, FILE *to)
 {
-    (void)fprintf(to, "Usage: %s %s COMMAND [options] [arguments]\n\nCommands to %s:\n",
-                  inv->program, group->name, group->summary);
+    (void)fprintf(to, "Usage: %s %s COMMAND [options] [arguments]\n\n%c%s:\n", inv->program,
+                  group->name, toupper((unsigned char)group->summary[0]), group->summary + 1);
     for (size_t i = 0; i < command_n; i++)
         if (command_in_group(commands[i], group->name))
             put_row(to, commands[i]->path, commands[i]->summary);

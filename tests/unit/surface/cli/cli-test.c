@@ -292,6 +292,31 @@ TEST(every_command_has_help_and_a_consistent_row)
     }
 }
 
+/* One of the words of a sentence. */
+static bool has_word(const char *text, const char *word)
+{
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyz-";
+    size_t n = strlen(word);
+
+    for (const char *p = text; (p = strstr(p, word)); p += n)
+        if ((p == text || !strchr(letters, p[-1])) && (!p[n] || !strchr(letters, p[n])))
+            return true;
+    return false;
+}
+
+TEST(help_names_all_there_is_to_choose)
+{
+    for (size_t i = 0; i < command_n; i++)
+        for (const struct cli_option *o = commands[i]->options; o->name; o++) {
+            AUTO_FREE char *values = xstrdup(o->kind == VALUE_CHOICE ? o->values : "");
+
+            for (char *word = strtok(values, " "); word; word = strtok(NULL, " "))
+                if (!has_word(o->help, word))
+                    test_fail(__FILE__, __LINE__, "help of %s %s does not name %s",
+                              commands[i]->path, o->name, word);
+        }
+}
+
 TEST(no_line_of_help_is_wider_than_a_terminal)
 {
     for (size_t i = 0; i < command_n; i++) {
@@ -373,6 +398,8 @@ TEST(a_group_without_a_command_shows_its_commands)
         call_line(&call, line);
         CHECK_INT(call.status, 0);
         CHECK(strstr(call.out, group->name) != NULL);
+        CHECK(strstr(call.out, group->summary + 1) != NULL); /* begins with a capital */
+        CHECK(strstr(call.out, "Commands to") == NULL);
         call_done(&call);
     }
 }
