@@ -13,6 +13,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #define APPLICATION_ID 0x42726975 /* "Briu" */
 #define AT_ONCE 2000              /* receipts a transaction */
@@ -252,6 +253,19 @@ static int tell(struct sums *sums, const struct usage_query *query, usage_visito
     return got;
 }
 
+/* Days are compared as texts, so one is written in one way. */
+static int check_day(const char *day, struct err *err)
+{
+    struct tm tm = {0}, made;
+    const char *end = strptime(day, "%Y-%m-%d", &tm);
+
+    made = tm;
+    (void)timegm(&made); /* makes the third of March of the thirty-first of February */
+    if (end && !*end && strspn(day, "0123456789-") == DAY_CHARS && made.tm_mday == tm.tm_mday)
+        return 0;
+    return err_set(err, ERR_INVALID, "since \"%.32s\" is no day; write one like 2026-11-16", day);
+}
+
 int govern_usage(struct govern *govern, const struct usage_query *query, usage_visitor *visit,
                  void *context, struct err *err)
 {
@@ -259,7 +273,8 @@ int govern_usage(struct govern *govern, const struct usage_query *query, usage_v
     AUTO_SUMS struct sums sums = {0};
     int more = 1;
 
-    if (govern_read_ledger(govern, &record, err) < 0 ||
+    if ((query->since && check_day(query->since, err) < 0) ||
+        govern_read_ledger(govern, &record, err) < 0 ||
         sums_open(govern->state_dir, &sums, err) < 0)
         return -1;
     while (more == 1)

@@ -42,6 +42,12 @@ teardown() {
     json_is '.usage | length' 0
     run -0 brig usage --since 2999-01-01 --json
     json_is '.usage | length' 0
+    # Days are compared as texts: what is none would be before or behind all of them.
+    for day in yesterday 2026-1-1 2026-02-31 2026-13-01 2026-01-01T00:00:00Z '2026- 1-01' 20260101; do
+        run -64 brig usage --since "$day" --json
+        json_is .error.code invalid
+        says "write one like 2026-11-16"
+    done
     run -0 brig usage
     says "principal"
 }
