@@ -84,6 +84,23 @@ ask() {
     run -0 brig receipts verify
 }
 
+@test "what cannot be read any more is not confirmed" {
+    command -v sqlite3 >/dev/null || skip "no sqlite3"
+    ask echo one
+    run -0 brig approvals enroll anna --passphrase-file pass
+    for subject in garbage '{}' '"echo"' '{"command":["echo","one"'; do
+        sqlite3 "$BRIG_HOME/approvals.db" "UPDATE approvals SET subject = '$subject'"
+        run -76 brig approvals confirm "$approval" --as anna --passphrase-file pass
+        says "what $approval is about cannot be read any more: the list of approvals is damaged; reject it"
+        run -0 brig approvals show "$approval"
+        says "command       cannot be read any more: the list of approvals is damaged"
+        run -0 brig approvals list
+        says "(cannot be read any more: the list of approvals is damaged)"
+    done
+    run -77 brig sandbox exec --policy ask.yaml -- echo one
+    run -0 brig approvals reject "$approval" --as anna --passphrase-file pass
+}
+
 @test "shown is what it would be held to, where it would run and what the policy takes it for" {
     mkdir p
     run -77 brig sandbox exec --json --policy ask.yaml --workspace "$PWD/p:rw" --memory 64M --timeout 5s -- echo one

@@ -7,6 +7,7 @@
 #include "lib/store/store.h"
 
 #define SUBJECT_BYTES_MAX (4 * MIB)
+#define SUBJECT_MEMORY_MAX (256 * MIB) /* read: a word may be one byte of it */
 
 struct approvals {
     struct store *store;

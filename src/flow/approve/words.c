@@ -9,6 +9,7 @@
 
 #include "lib/base/glob.h"
 #include "lib/base/limits.h"
+#include "lib/json/json.h"
 
 static int check_open(const struct approval *approval, struct err *err)
 {
@@ -150,6 +151,22 @@ static int check_comment(const struct approval *approval, const struct approval_
     return 0;
 }
 
+/* What cannot be read was shown to nobody. */
+static int check_readable(const struct approval *approval, struct err *err)
+{
+    AUTO_ARENA struct arena mem = ARENA(SUBJECT_MEMORY_MAX);
+    const struct json *subject = NULL;
+    struct mark where;
+
+    if (json_parse(&mem, str_of(approval->subject), &subject, &where, err) == 0 &&
+        json_get(subject, "command"))
+        return 0;
+    return err_set(err, ERR_INTEGRITY,
+                   "what %s is about cannot be read any more: the list of approvals is damaged; "
+                   "reject it, and let it be asked for again",
+                   approval->id);
+}
+
 /* Whoever asks may take it back; anybody else who refuses must be one who could have confirmed. */
 static int check_voice(const struct approval *approval, const struct approval_voice *voice,
                        struct err *err)
@@ -161,7 +178,8 @@ static int check_voice(const struct approval *approval, const struct approval_vo
     if (is_withdrawn)
         return strlen(voice->comment) > APPROVAL_COMMENT_MAX ? check_comment(approval, voice, err)
                                                              : 0;
-    if (voice->confirm && check_other_person(approval, voice, err) < 0)
+    if (voice->confirm &&
+        (check_other_person(approval, voice, err) < 0 || check_readable(approval, err) < 0))
         return -1;
     return check_right(approval, voice, err) < 0 ? -1 : check_comment(approval, voice, err);
 }

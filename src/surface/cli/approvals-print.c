@@ -15,6 +15,7 @@
 #define WORD_SHOWN_MAX 4096   /* bytes of one word */
 #define WORDS_SHOWN_MAX 1024  /* words of a command */
 #define ESCAPED_GROWTH_MAX 16 /* bytes that one can become */
+#define UNREADABLE "cannot be read any more: the list of approvals is damaged"
 
 /* At most max bytes of it, cut between characters; answers how many there are besides. */
 static size_t escape_some(struct str text, size_t max, struct buf *shown)
@@ -95,8 +96,10 @@ static void print_command_line(struct invocation *inv, const struct json *comman
 {
     size_t left = LINE_WORDS_MAX, hidden = 0;
 
-    if (!command || command->kind != JSON_ARRAY)
+    if (!command || command->kind != JSON_ARRAY) {
+        (void)fputs(" (" UNREADABLE ")", inv->out);
         return;
+    }
     json_each(word, command)
     {
         struct str text = word_of(&inv->mem, word);
@@ -271,6 +274,8 @@ int print_approval(struct invocation *inv, const struct json *doc)
             print_row(inv, rows[i], str_of(doc_text(&inv->mem, doc, rows[i])));
     print_terms(inv, doc);
     print_voices(inv, json_get(doc, "words"));
+    if (!json_get(subject, "command"))
+        print_row(inv, "command", str_of(UNREADABLE));
     print_words(inv, "command", json_get(subject, "command"));
     print_words(inv, "env", json_get(subject, "env"));
     print_operands(inv, json_get(subject, "operands"));
