@@ -245,6 +245,15 @@ static int stand_before_waiting(struct govern *govern, struct approvals *approva
                : let_stand(govern, approvals, run, approval->id, seq, err);
 }
 
+static void tell_waiting(struct run *run, const struct approval *approval, uint64_t until_us)
+{
+    if (approval->state != APPROVAL_PENDING || clock_us() >= until_us || !run->watch.wait)
+        return;
+    run->approval.id = approval->id;
+    run->approval.digest = approval->digest;
+    run->watch.wait(run->watch.context, run);
+}
+
 /* Once, and as long as the caller is ready to wait for the person. */
 static int ask_and_wait(struct govern *govern, struct approvals *approvals, struct run *run,
                         struct approval *out, struct err *err)
@@ -253,6 +262,8 @@ static int ask_and_wait(struct govern *govern, struct approvals *approvals, stru
     int failed = view_operands(govern, run, err) < 0 || ask(govern, approvals, run, out, err) < 0 ||
                  stand_before_waiting(govern, approvals, run, out, err) < 0;
 
+    if (!failed)
+        tell_waiting(run, out, until_us);
     while (!failed && out->state == APPROVAL_PENDING && clock_us() < until_us) {
         doze();
         failed = look_how_it_stands(approvals, out, err);

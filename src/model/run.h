@@ -540,6 +540,8 @@ struct run;
 struct run_watch {
     void (*tell)(void *context, const struct run *run); /* or NULL */
     void *context;
+    /* From now on a person is waited for, about run->approval.id; or NULL. */
+    void (*wait)(void *context, const struct run *run);
 };
 
 /* Whoever knows what a run costs at most, in millionths of a currency: asked by decide, and only if

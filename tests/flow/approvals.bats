@@ -212,6 +212,24 @@ waiting() {
     [ "$output" = 1 ]
 }
 
+@test "a run that waits says so to who looks at a terminal" {
+    without_daemon "it does not hear of it"
+    brig approvals enroll anna --passphrase-file pass >/dev/null
+    timeout -k 5 60 script -qefc "'$BRIG' sandbox exec --policy ask.yaml --wait 2m -- echo late" seen </dev/null >/dev/null 3>&- &
+    running=$!
+    told() { [ -e seen ] && grep -q "waits for a person: .brig approvals show" seen; }
+    eventually 20 told
+    approval=$(brig approvals list --json | jq -r '.approvals[0].approval_id')
+    grep -q "approval $approval waits" seen
+    brig approvals confirm "$approval" --as anna --passphrase-file pass
+    await "$running"
+    [ "$status" -eq 0 ]
+    grep -q "^late" seen
+    # Where nobody looks, nothing is said.
+    run -77 brig sandbox exec --policy ask.yaml --wait 300ms -- echo never
+    [ "${#lines[@]}" -eq 1 ]
+}
+
 # confirmed_meanwhile COMMAND…: done while a run waits; then somebody says yes. $status and the file waited are the run's.
 confirmed_meanwhile() {
     brig sandbox exec --policy "$policy" --wait 2m -- echo late >waited 2>&1 &

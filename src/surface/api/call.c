@@ -92,8 +92,8 @@ struct request call_request(struct call *call, enum action_kind kind)
         .name = "",
         .scope = "session",
         .network = NETWORK_DEFAULT,
-        .argv = {nothing,       1   },
-        .watch = {call_note_run, call}
+        .argv = {nothing,               1              },
+        .watch = {.tell = call_note_run, .context = call}
     };
 }
 

@@ -9,6 +9,7 @@
 
 #include <fcntl.h>
 #include <string.h>
+#include <unistd.h>
 
 #define SHOWN_MAX 4096
 #define ESCAPED_GROWTH_MAX 4 /* bytes that one can become */
@@ -72,6 +73,19 @@ static enum network_ask network_from(const char *mode)
     return strcmp(mode, "policy") == 0 ? NETWORK_POLICY : NETWORK_NONE;
 }
 
+/* For somebody at a terminal, which may be raw. */
+static void say_waiting(void *context, const struct run *run)
+{
+    const struct invocation *inv = context;
+    const char *id = run->approval.id;
+
+    if (inv->json || option_flag(inv, "--quiet") || !isatty(fileno(inv->err)))
+        return;
+    (void)fprintf(inv->err, "%s: approval %s waits for a person: \"%s approvals show %s\"\r\n",
+                  inv->program, id, inv->program, id);
+    (void)fflush(inv->err);
+}
+
 static void fill_request(struct invocation *inv, struct sandbox_call *call)
 {
     static const char *const nothing[] = {"true", NULL};
@@ -89,6 +103,8 @@ static void fill_request(struct invocation *inv, struct sandbox_call *call)
         has_option(inv, "--allow-protected") && option_flag(inv, "--allow-protected");
     request->argv = inv->command->takes_command ? inv->operands : (struct words){nothing, 1};
     request->approval_wait_ms = has_option(inv, "--wait") ? option_number(inv, "--wait") : 0;
+    if (request->approval_wait_ms)
+        request->watch = (struct run_watch){.context = inv, .wait = say_waiting};
     request->keep_background = has_option(inv, "--keep") && option_flag(inv, "--keep");
     if (has_option(inv, "--env"))
         request->env = option_words(inv, "--env");
