@@ -116,6 +116,7 @@ amount() {
     says "nothing has a price"
     receipt_is .reason_code POLICY_NOT_ENFORCEABLE
     run -0 brig budget price --run 0.40 --vcpu-second 0.50
+    says "these prices count from now on; receipt"
     receipt_is .outcome.budget.price_run 400000
     run -0 brig budget set --per tenant --within 30d --cost 1000
     run -0 brig budget show
@@ -141,6 +142,7 @@ amount() {
 @test "no policy widens the operator's limit; it can be taken away and forgotten" {
     policy '{per: principal, within: 1h, runs: 1000}'
     run -0 brig budget set --per principal --within 24h --runs 1
+    says "this limit holds from now on; receipt"
     receipt_is .action budget
     receipt_is .outcome.budget.verb set
     receipt_is .outcome.budget.limit.runs 1
@@ -149,8 +151,10 @@ amount() {
     says "(set by the operator)"
     run -77 brig sandbox exec -- true
     run -0 brig budget reset --principal "uid:$(id -u)"
+    says "these counts begin anew; receipt"
     run -0 brig sandbox exec -- true
     run -0 brig budget remove --per principal --within 24h
+    says "there is no such limit any more; receipt"
     run -0 brig sandbox exec -- true
     run -66 brig budget remove --per principal --within 24h
     run -64 brig budget set --per principal --within 24h
@@ -299,11 +303,13 @@ amount() {
         run -76 brig budget set --per principal --within 1h --runs 2
     done
     run -0 brig budget renew
+    says "there are no limits and no prices, and nothing is used"
     receipt_is .action budget
     receipt_is .outcome.budget.verb renew
     run -0 brig sandbox exec --policy p.yaml -- true
     [ "$(amount runs used)" = 1 ]
     run -75 brig budget renew # and no second time
+    says "the list of budgets $BRIG_HOME/budget.db is there; nothing is lost"
     run -0 brig receipts verify
 }
 

@@ -62,7 +62,7 @@ static const char *const migrations[] = {
 };
 
 static const struct store_schema schema = {
-    .what = "budgets",
+    .what = "list of budgets",
     .application_id = APPLICATION_ID,
     .migrations = migrations,
     .version = COUNT(migrations),

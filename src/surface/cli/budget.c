@@ -145,14 +145,14 @@ static int read_limit(struct invocation *inv, struct budget_limit *out, struct e
     return any ? 0 : err_set(err, ERR_INVALID, "say how much: --runs, --wall, --cpu, …");
 }
 
-static int print_done(struct invocation *inv, const struct run *run)
+static int print_done(struct invocation *inv, const char *what, const struct run *run)
 {
     struct json *doc = json_object(&inv->mem);
 
     json_put_text(&inv->mem, doc, "receipt_id", run->closing.id);
     if (inv->json)
         return cli_json(inv, doc);
-    (void)fprintf(inv->out, "done; receipt %s\n", run->closing.id);
+    (void)fprintf(inv->out, "%s; receipt %s\n", what, run->closing.id);
     return 0;
 }
 
@@ -161,6 +161,7 @@ struct change {
     const struct budget_prices *prices;
     const struct budget_reset *reset;
     bool renew;
+    const char *what; /* it is, once it is done */
 };
 
 static int change(struct invocation *inv, const struct change *change)
@@ -179,7 +180,7 @@ static int change(struct invocation *inv, const struct change *change)
              : change->prices
                  ? govern_budget_price(call.govern, &call.request, change->prices, &run, &err)
                  : govern_budget_reset(call.govern, &call.request, change->reset, &run, &err);
-    status = failed ? cli_error(inv, &err) : print_done(inv, &run);
+    status = failed ? cli_error(inv, &err) : print_done(inv, change->what, &run);
     run_done(&run);
     return status;
 }
@@ -191,7 +192,7 @@ int run_budget_set(struct invocation *inv)
 
     if (read_limit(inv, &limit, &err) < 0)
         return cli_error(inv, &err);
-    return change(inv, &(struct change){.limit = &limit});
+    return change(inv, &(struct change){.limit = &limit, .what = "this limit holds from now on"});
 }
 
 int run_budget_remove(struct invocation *inv)
@@ -201,7 +202,8 @@ int run_budget_remove(struct invocation *inv)
 
     if (read_place(inv, &limit, &err) < 0)
         return cli_error(inv, &err);
-    return change(inv, &(struct change){.limit = &limit});
+    return change(inv,
+                  &(struct change){.limit = &limit, .what = "there is no such limit any more"});
 }
 
 int run_budget_reset(struct invocation *inv)
@@ -220,12 +222,14 @@ int run_budget_reset(struct invocation *inv)
         reset = (struct budget_reset){BUDGET_TENANT, tenant};
     if (session)
         reset = (struct budget_reset){BUDGET_SESSION, session};
-    return change(inv, &(struct change){.reset = &reset});
+    return change(inv, &(struct change){.reset = &reset, .what = "these counts begin anew"});
 }
 
 int run_budget_renew(struct invocation *inv)
 {
-    return change(inv, &(struct change){.renew = true});
+    return change(inv, &(struct change){.renew = true,
+                                        .what = "there are no limits and no prices, and nothing is "
+                                                "used: \"brig budget set\""});
 }
 
 static int read_price(struct invocation *inv, const char *option, uint64_t *out, struct err *err)
@@ -257,5 +261,6 @@ int run_budget_price(struct invocation *inv)
         read_price(inv, "--vcpu-second", &prices.vcpu_second, &err) < 0 ||
         read_price(inv, "--gib-second", &prices.gib_second, &err) < 0)
         return cli_error(inv, &err);
-    return change(inv, &(struct change){.prices = &prices});
+    return change(inv,
+                  &(struct change){.prices = &prices, .what = "these prices count from now on"});
 }
