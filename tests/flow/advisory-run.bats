@@ -143,7 +143,8 @@ SH
     [ "$(tail -1 "$(session_dir)/events.jsonl" | jq -r .why)" = idle ]
     advised --prompt leave
     [ "$(tail -1 "$(session_dir)/events.jsonl" | jq -r .why)" = "the agent ended" ]
-    run -75 --separate-stderr advise --turns 1001 --prompt hello
+    run -75 --separate-stderr advise --turns 2000 --prompt hello
+    [ "$stderr" = "brig: a session has at most 1000 turns" ]
     advised --turns 1 --prompt one --prompt two
     [ "$(tail -1 "$(session_dir)/events.jsonl" | jq -r .why)" = "turn budget" ]
     nothing_is_left

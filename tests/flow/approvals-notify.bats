@@ -291,6 +291,8 @@ is_gone() {
         set_it --webhook "$url" --secret-file secret
         status_is 64
     done
+    set_it --webhook http://example.com/ --secret-file secret
+    says "an address of another machine begins with https://"
     not ls "$BRIG_HOME"/notify/secret-*
     # What was right when it was said and is not any more does not run either.
     brig approvals notify set --command "$WORK/tell"

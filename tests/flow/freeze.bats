@@ -156,7 +156,7 @@ W
     json_is '.frozen[0].reason' "not this one"
     json_is '.frozen[1].by' "uid:$(id -u)"
     run -66 brig unfreeze
-    says "that is not frozen"
+    says 'that is not frozen; "brig freeze --status" tells what is'
     run -0 brig unfreeze --principal "uid:$(id -u)"
     run -0 brig sandbox exec -- true
     run -64 brig freeze --tenant ../x

@@ -149,8 +149,7 @@ static int check_terms(const struct advise_terms *terms, struct err *err)
                        "agent version \"%.64s\": write 1 to %d letters, digits, - _ . : @ / +",
                        terms->agent_version, ADVISE_NAME_MAX);
     if (terms->turns_max > ADVISE_TURNS_MAX)
-        return err_set(err, ERR_LIMIT, "%u turns: a session has at most %d", terms->turns_max,
-                       ADVISE_TURNS_MAX);
+        return err_set(err, ERR_LIMIT, "a session has at most %d turns", ADVISE_TURNS_MAX);
     if (terms->constitution.n == 0)
         return err_set(err, ERR_INVALID, "the constitution is empty; an agent begins with one");
     if (terms->constitution.n > ADVISE_CONSTITUTION_MAX)

@@ -210,7 +210,8 @@ int freeze_remove(const char *state_dir, const struct frozen *entry, struct err 
         return -1;
     found = list_find(&change.list, entry->tenant, entry->principal);
     if (!found)
-        return err_set(err, ERR_NOT_FOUND, "that is not frozen");
+        return err_set(err, ERR_NOT_FOUND,
+                       "that is not frozen; \"brig freeze --status\" tells what is");
     if (check_standing(found, entry, err) < 0)
         return -1;
     memmove(found, found + 1,

@@ -96,20 +96,19 @@ int http_origin_parse(const char *url, struct http_origin *out, struct err *err)
 
     *out = (struct http_origin){.is_tls = str_starts(rest, "https://")};
     if (!out->is_tls && !str_starts(rest, "http://"))
-        return err_set(err, ERR_INVALID, "an upstream begins with https:// or http://");
+        return err_set(err, ERR_INVALID, "an address begins with https:// or http://");
     rest = (struct str){rest.p + (out->is_tls ? 8 : 7), rest.n - (out->is_tls ? 8 : 7)};
     path = memchr(rest.p, '/', rest.n);
     authority = path ? (struct str){rest.p, (size_t)(path - rest.p)} : rest;
     if (parse_host(authority, out, err) < 0)
         return -1;
     if (!out->is_tls && !is_loopback_name(out->host))
-        return err_set(err, ERR_INVALID,
-                       "an upstream on another machine is asked over https:// only");
+        return err_set(err, ERR_INVALID, "an address of another machine begins with https://");
     rest = path ? str_of(path) : (struct str){0};
     while (rest.n && rest.p[rest.n - 1] == '/')
         rest.n--;
     if (rest.n >= sizeof out->path || (rest.n && strpbrk(path, "?# \t\r\n")))
-        return err_set(err, ERR_INVALID, "the path of an upstream has no query and no blanks");
+        return err_set(err, ERR_INVALID, "the path of an address has no query and no blanks");
     if (rest.n)
         memcpy(out->path, rest.p, rest.n);
     return 0;
