@@ -92,6 +92,13 @@ static bool has_option(struct str word, const char *letters)
 {
     return word.n > 1 && (word.p[0] == '-' || word.p[0] == '+') && strpbrk(word.p, letters);
 }
+/* printf -vNAME, read -raNAME: the name is behind the letter. */
+static bool is_steering_behind_letter(struct str word)
+{
+    const char *letter = strpbrk(word.p, "av");
+
+    return word.n && word.p[0] == '-' && letter && is_steering_variable(letter + 1);
+}
 
 /* A word that names a variable to be set. One that steers programs, or that nobody knows, runs
  * whatever it likes. */
@@ -99,7 +106,9 @@ static void note_named(struct shell_command *command, const struct shell_word *w
 {
     struct str name = {word->text.p, strcspn(word->text.p, "=+[")};
 
-    if (word->known == SHELL_LITERAL ? is_steering_variable(word->text.p) : !is_name(name))
+    if (word->known == SHELL_LITERAL
+            ? is_steering_variable(word->text.p) || is_steering_behind_letter(word->text)
+            : !is_name(name))
         command->flags |= SHELL_HIDES;
 }
 

@@ -686,4 +686,6 @@
         {SKIPS, "{v}>/dev/null b x"},
         {SKIPS, "x=b_y; IFS=_ eval '$x'"},
         {SKIPS, ": $'\\c\\'; b y #'"},
+        {SKIPS, "printf -vPS4 '$(b x)'; set -x; :"},
+        {SKIPS, "read -raPS4 <<'E'\n$(b$IFS-x)\nE\nset -x; :"},
     /* clang-format on */
