@@ -16,7 +16,7 @@ enum effect {
     EFFECT_ANYTHING, /* now, or whenever it likes */
 };
 
-/* In the order of bytes. Of what follows time, bash still knows an assignment and a builtin. */
+/* In the order of bytes. */
 static const struct effect_row {
     struct name_row row;
     enum effect effect;
@@ -47,7 +47,6 @@ static const struct effect_row {
     {NAMED("shift"),     .effect = EFFECT_SETS    },
     {NAMED("shopt"),     .effect = EFFECT_NAMES   },
     {NAMED("source"),    .effect = EFFECT_ANYTHING},
-    {NAMED("time"),      .effect = EFFECT_ANYTHING},
     {NAMED("trap"),      .effect = EFFECT_TRAP    },
     {NAMED("typeset"),   .effect = EFFECT_DECLARES},
     {NAMED("unalias"),   .effect = EFFECT_NAMES   },
@@ -92,6 +91,7 @@ static bool has_option(struct str word, const char *letters)
 {
     return word.n > 1 && (word.p[0] == '-' || word.p[0] == '+') && strpbrk(word.p, letters);
 }
+
 /* printf -vNAME, read -raNAME: the name is behind the letter. */
 static bool is_steering_behind_letter(struct str word)
 {
@@ -246,17 +246,32 @@ static void set_options(struct reader *r, const struct shell_command *command, s
     }
 }
 
+/* command, builtin and time run what follows in this very shell, and behind time that begins with
+ * its assignments. */
+static size_t skip_prefixes(struct reader *r, const struct shell_command *command)
+{
+    bool timed = false;
+    size_t at = 0;
+
+    for (; at < command->word_n && command->words[at].known == SHELL_LITERAL; at++) {
+        struct str word = command->words[at].text;
+
+        if (str_is(word, "time"))
+            timed = true;
+        else if (!str_is(word, "command") && !str_is(word, "builtin") &&
+                 !(at && str_starts(word, "-")) && !(timed && memchr(word.p, '=', word.n)))
+            break;
+    }
+    r->lost = r->lost || timed; /* what it assigns may stay */
+    return at;
+}
+
 void disturb(struct reader *r, struct shell_command *command)
 {
     struct about *about = &r->look->about[command - r->look->v];
-    size_t at = 0;
+    size_t at = skip_prefixes(r, command);
     bool dull;
 
-    while (at < command->word_n && command->words[at].known == SHELL_LITERAL &&
-           (str_is(command->words[at].text, "command") ||
-            str_is(command->words[at].text, "builtin") ||
-            (at && str_starts(command->words[at].text, "-"))))
-        at++;
     if (at == command->word_n) {
         if (command->known != SHELL_LITERAL)
             r->lost = true;

@@ -138,12 +138,40 @@ static bool begins_compound(enum keyword word)
            word == WORD_FOR || word == WORD_SELECT || word == WORD_OPEN;
 }
 
+/* What time and coproc can stand before that is not a simple command. */
+static bool is_at_compound(struct reader *r)
+{
+    enum keyword next;
+    size_t ignored;
+
+    (void)peek(r);
+    next = keyword_at(r, &ignored);
+    return peek(r) == '(' || begins_compound(next) || next == WORD_TEST || next == WORD_NOT;
+}
+
+/* coproc NAME before a compound command sets NAME. */
+static void skip_coproc_name(struct reader *r)
+{
+    size_t before = r->pos;
+
+    while (is_name_byte(peek(r)))
+        r->pos++;
+    if (is_blank(peek(r)) && is_name_start((unsigned char)r->text.p[before])) {
+        if (is_steering_variable(
+                arena_text(r->look->mem, (struct str){r->text.p + before, r->pos - before})))
+            note_unseen(r);
+        while (is_blank(peek(r)))
+            r->pos++;
+        if (is_at_compound(r))
+            return;
+    }
+    r->pos = before;
+}
+
 /* time and coproc before a compound command, or before nothing, are not programs. */
 static bool accept_prefix(struct reader *r, enum keyword word, size_t end)
 {
     size_t before = r->pos;
-    enum keyword next;
-    size_t ignored;
 
     if (word != WORD_TIME && word != WORD_COPROC)
         return false;
@@ -154,8 +182,9 @@ static bool accept_prefix(struct reader *r, enum keyword word, size_t end)
         r->pos += 2;
     while (is_blank(peek(r)))
         r->pos++;
-    next = keyword_at(r, &ignored);
-    if (peek(r) != '(' && !begins_compound(next) && next != WORD_NOT) {
+    if (word == WORD_COPROC && !is_at_compound(r))
+        skip_coproc_name(r);
+    if (!is_at_compound(r)) {
         r->pos = before;
         return false;
     }
@@ -173,12 +202,12 @@ int read_command(struct reader *r, size_t *only)
     *only = SHELL_NONE;
     (void)peek(r);
     word = keyword_at(r, &end);
+    while (accept_prefix(r, word, end))
+        word = keyword_at(r, &end);
     if (word == WORD_TEST && !r->bash) {
         note_unseen(r);
         word = WORD_NONE;
     }
-    while (accept_prefix(r, word, end))
-        word = keyword_at(r, &end);
     if (word == WORD_TIME || word == WORD_COPROC || word == WORD_IN)
         word = WORD_NONE;
     if (word != WORD_NONE || peek(r) == '(')

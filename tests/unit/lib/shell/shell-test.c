@@ -98,6 +98,8 @@ static void check_flags(const struct json *one, const struct shell_script *scrip
 
     if (json_get(one, "hides") && !(all & SHELL_HIDES))
         test_fail(file, line, "hides nothing: " STR_FMT, STR_ARG(json_get(one, "text")->text));
+    if (json_get(one, "seen") && all & SHELL_HIDES)
+        test_fail(file, line, "hides something: " STR_FMT, STR_ARG(json_get(one, "text")->text));
     if (!json_get(one, "flags"))
         return;
     json_each(name, json_get(one, "flags"))
