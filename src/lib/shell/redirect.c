@@ -150,6 +150,14 @@ static int read_heredoc(struct reader *r, size_t entry, size_t place, bool strip
     return 0;
 }
 
+/* >&FILE is bash's, which expands FILE once more when it has seen that it is no descriptor. */
+static void note_file_of_copy(struct reader *r, size_t entry, const struct shell_redirect *out)
+{
+    r->unsure = r->unsure || !r->bash || out->fd != 1;
+    if (out->fd == 1 && strpbrk(out->target.text.p, "$`"))
+        r->look->v[entry].flags |= SHELL_HIDES;
+}
+
 int read_redirect(struct reader *r, size_t entry, struct redirect_list *list)
 {
     struct shell_redirect out = {.kind = SHELL_WRITE};
@@ -193,7 +201,7 @@ int read_redirect(struct reader *r, size_t entry, struct redirect_list *list)
         is_number_or_dash(out.target.text))
         out.kind = SHELL_COPIES;
     else if (arrow == ARROW_COPY)
-        r->unsure = r->unsure || !r->bash || out.fd != 1; /* >&FILE is bash's */
+        note_file_of_copy(r, entry, &out);
     if (arrow == ARROW_STRING)
         out.target.text =
             (struct str){arena_printf(r->look->mem, STR_FMT "\n", STR_ARG(out.target.text)),

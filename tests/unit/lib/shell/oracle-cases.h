@@ -699,4 +699,7 @@
         {SKIPS, "coproc V (a x); wait"},
         {SKIPS, "coproc V; wait"},
         {SKIPS, "coproc V if a; then b; fi; wait"},
+        {SKIPS, "a >& '/dev/null$(b x)'"},
+        {SKIPS, "a 1>& '/dev/null`b x`'"},
+        {SKIPS, "v='/dev/null$(b x)'; a >& \"$v\""},
     /* clang-format on */
