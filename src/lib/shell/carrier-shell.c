@@ -112,29 +112,68 @@ static const struct var *positional(const struct carried *c, size_t at)
     return vars;
 }
 
+/* Asks before it does something: cp -i. */
+static bool has_question(const struct shell_command *command)
+{
+    static const char *const names[] = {"cp", "ln", "mv", "rm"};
+    bool asks = false;
+
+    for (size_t i = 0; i < COUNT(names); i++)
+        asks |= strcmp(shell_base(command->words[0].text.p), names[i]) == 0;
+    for (size_t i = 1; asks && i < command->word_n; i++)
+        if (is_option(command->words[i].text) && strpbrk(command->words[i].text.p, "iI"))
+            return true;
+    return false;
+}
+
 /* Programs that take a part of what they could read. */
 static bool takes_some(const struct shell_command *command)
 {
     static const char *const names[] = {"read", "mapfile", "readarray", "head",    "tail", "sed",
                                         "dd",   "grep",    "od",        "hexdump", "xxd",  "ed",
-                                        "ex",   "line",    "cut",       "more",    "less", "tac"};
+                                        "ex",   "line",    "cut",       "more",    "less", "tac",
+                                        "bc",   "dc",      "cmp",       "sqlite3"};
 
-    for (size_t i = 0; command->word_n && i < COUNT(names); i++)
+    if (command->word_n == 0 || command->input_kind != SHELL_INPUT_OUTER)
+        return false;
+    for (size_t i = 0; i < COUNT(names); i++)
         if (strcmp(shell_base(command->words[0].text.p), names[i]) == 0)
-            return command->input_kind == SHELL_INPUT_OUTER;
-    return false;
+            return true;
+    return has_question(command);
 }
 
 /* A shell reads its input as it goes. Lines that a command in it takes are not run, and what is
  * behind them is not read as it stands: the line that was taken may have opened a quote. */
+void note_takes(struct look *look, size_t parent)
+{
+    for (size_t i = parent; i != SHELL_NONE; i = look->v[i].parent) {
+        if (look->about[i].streams)
+            look->v[i].flags |= SHELL_HIDES;
+        if (look->about[i].streams || look->v[i].input_kind != SHELL_INPUT_OUTER)
+            return;
+    }
+}
+
+void look_takers(struct look *look)
+{
+    for (size_t i = 0; i < look->n; i++)
+        if (takes_some(&look->v[i]))
+            note_takes(look, look->v[i].parent);
+}
+
+/* Of a single line nothing is left to be taken once it runs. */
+static bool has_lines(struct str text)
+{
+    const char *newline = text.n ? memchr(text.p, '\n', text.n) : NULL;
+
+    return newline && newline[strspn(newline, " \t\n")] != '\0';
+}
+
 static void carry_stream(const struct carried *c, struct shell_word word, bool bash, unsigned flags)
 {
-    size_t first = c->look->n;
-
+    if (has_lines(word.text))
+        c->look->streams = c->look->about[c->at].streams = true;
     carry_text(c, word, bash, flags, NULL);
-    for (size_t i = first; i < c->look->n; i++)
-        if (takes_some(&c->look->v[i]))
-            flag(c, SHELL_HIDES);
 }
 
 /* Standard input as a shell would read it. */

@@ -49,6 +49,7 @@ size_t add_child(struct look *look, size_t parent, const char *within,
 
         look->about[at] = look->about[parent];
         look->about[at].splits = look->about[at].same = look->about[at].dull = false;
+        look->about[at].streams = false;
         command->depth = outer->depth + 1;
         command->input_kind = outer->input_kind;
         command->input_from = outer->input_from;

@@ -147,6 +147,8 @@ static int read_for(struct reader *r, size_t start, bool select)
     if (name.n == 0 || !is_name_start((unsigned char)name.p[0]))
         return fail_at(r, r->pos, "a loop needs a variable");
     r->unsure = r->unsure || (select && !r->bash);
+    if (select)
+        note_takes(r->look, r->parent); /* it reads an answer */
     if (is_steering_variable(arena_text(r->look->mem, name)))
         note_unseen(r);
     var_lose(r, name);

@@ -42,6 +42,7 @@ struct about {
     bool same;              /* a shell that reads its words again finds the same */
     bool dull;              /* by its name it runs nothing but itself, and does nothing else */
     bool bash;
+    bool streams; /* a shell that runs what it reads as its input */
 };
 
 struct look {
@@ -56,6 +57,7 @@ struct look {
     bool functions; /* some name may stand for a function, or a trap may run between commands */
     bool followed;  /* a variable, or what a command prints, was taken for known */
     bool careful;   /* nothing is */
+    bool streams;   /* one of them is such a shell */
     struct pieces *pieces; /* for braces */
     struct scratch scratch;
     struct word_stack words;
@@ -303,6 +305,10 @@ struct inner {
 void read_inner(struct look *look, const struct inner *inner, struct str outermost);
 size_t add_child(struct look *look, size_t parent, const char *within,
                  const struct shell_word *words, size_t n, unsigned flags);
+/* What `parent` runs takes lines of the input that it has from there. */
+void note_takes(struct look *look, size_t parent);
+/* The same for commands that do. */
+void look_takers(struct look *look);
 void unwrap(struct look *look, size_t at, struct str outermost);
 
 /* Options of set and of shells that change nothing about how a text is read. */

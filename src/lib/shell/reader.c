@@ -172,6 +172,8 @@ static void unwrap_all(struct look *look, struct str outermost)
     for (size_t i = 0; i < look->n; i++)
         if (look->v[i].word_n && !look->about[i].dull)
             unwrap(look, i, outermost);
+    if (look->streams)
+        look_takers(look);
 }
 
 static int read_once(struct arena *mem, struct str text, enum shell_dialect dialect, bool careful,
