@@ -83,7 +83,8 @@ void carry_text(const struct carried *c, struct shell_word word, bool bash, unsi
                 const struct var *vars);
 void carry(const struct carried *c, const struct shell_word *words, size_t n, unsigned flags);
 void carry_script(const struct carried *c, size_t at); /* the word there is a file */
-/* /dev/stdin, /dev/fd/3 and /proc/self/fd/3 are no files that somebody has looked at. */
+/* /dev/stdin, /dev/fd/3 and /proc/self/fd/3 are no files that somebody has looked at; nor, from
+ * within such a folder, are stdin and 3. */
 bool is_stream(struct str path);
 /* Whether these bytes are one of the words of a list like " --help --version ". */
 bool listed(const char *list, const char *name, size_t n);

@@ -356,13 +356,14 @@ static void look_prefix(const struct carried *c)
 
 bool is_stream(struct str path)
 {
-    while (path.n) {
-        struct str part = str_cut(&path, '/');
+    struct str part = {0};
 
+    while (path.n) {
+        part = str_cut(&path, '/');
         if (path.n && (str_is(part, "dev") || str_is(part, "proc")))
             return true;
     }
-    return false;
+    return str_is(part, "stdin") || (part.n && strspn(part.p, "0123456789") == part.n);
 }
 
 static bool is_inside_file(const struct carried *c)
