@@ -6,6 +6,7 @@
 
 #include <assert.h>
 
+#include "flow/decide/decide.h"
 #include "flow/record/record.h"
 
 #define NOT_RECORDED "not answering what cannot be recorded"
@@ -14,13 +15,15 @@
 static void decide_inner(struct govern *govern, struct words inner, struct run *run)
 {
     const struct words words = run->action.argv;
-    const struct verdict own = run->verdict;
+    struct verdict own = run->verdict;
 
     if (inner.n == 0)
         return;
     run->action.argv = inner;
     govern_decide(govern, run);
     run->action.argv = words;
+    if (own.kind == VERDICT_ASK && run->verdict.kind == VERDICT_ASK)
+        own.terms = approval_terms_meet(&run->mem, own.terms, run->verdict.terms);
     if (own.kind <= run->verdict.kind)
         run->verdict = own;
 }

@@ -33,6 +33,9 @@ void govern_consult(struct govern *govern, struct run *run)
         consult_run(of.above, "ceiling", run);
     if (of.own)
         consult_run(of.own, govern->ceiling.policy || run->verdict.layer ? "policy" : NULL, run);
+    /* Who wants a person and names no group has the policy's "default", as a rule has. */
+    if (run->verdict.kind == VERDICT_ASK && !run->verdict.terms)
+        run->verdict.terms = policy_default_terms(govern->policy, &run->mem);
 }
 
 bool govern_must_wait(const struct govern *govern, const struct run *run)

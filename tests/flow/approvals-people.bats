@@ -410,6 +410,29 @@ nobody_waits() {
     run -0 brig receipts verify
 }
 
+@test "a tool that runs a command needs the words that both need" {
+    without_daemon "it starts its own"
+    need curl
+    cat >tool.yaml <<'Y'
+version: 1
+approvals:
+  one: {by: ["*"]}
+  two: {by: ["custodian:*"], quorum: 2, reason_required: true}
+commands:
+  - {name: push, ask: [git, push, "**"], approval: two}
+  - {name: tool, ask: [], tool: runner, approval: one}
+Y
+    serve --policy tool.yaml
+    TOKEN=$(token --principal agent --scope run --scope read --scope approve)
+    hash=sha256:$(printf '{"command":["git","push"]}' | sha256sum | cut -d' ' -f1)
+    post /v1/tools/evaluate '{"tool_name":"runner","arguments":{"command":["git","push"]},"principal":"agent","args_hash":"'"$hash"'"}'
+    json_is .verdict DENY
+    api "/v1/approvals"
+    json_is '.approvals | length' 1
+    json_is '.approvals[0].quorum' 2
+    json_is '.approvals[0].reason_required' true
+}
+
 @test "over the API: whoever made a token acts through it, and nobody is called a custodian" {
     without_daemon "it starts its own"
     need curl

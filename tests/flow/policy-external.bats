@@ -90,6 +90,17 @@ asked() {
     receipt_is .reason_code PDP_DENY
 }
 
+@test "a person whom the decider wants is one of the group default" {
+    policy p.yaml ask
+    echo 'approvals: {default: {by: ["custodian:anna", "custodian:ben"], quorum: 2}}' >>p.yaml
+    run -77 brig sandbox exec --policy p.yaml -- true
+    says PDP_ASK
+    run -0 brig approvals list --json
+    json_is '.approvals[0].group' default
+    json_is '.approvals[0].quorum' 2
+    json_is '.approvals[0].may_confirm | join(" ")' "custodian:anna custodian:ben"
+}
+
 @test "AuthZEN" {
     policy p.yaml az-yes authzen
     run -0 brig sandbox exec --policy p.yaml -- echo x

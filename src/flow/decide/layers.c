@@ -273,6 +273,9 @@ static void judge_layers(const struct policy *ceiling, const struct policy *poli
         judge_layer(run, ceiling, "ceiling");
     for (size_t i = 0; i < policy->overlay_n; i++)
         judge_layer(run, policy->overlays[i], overlay_name(run, i));
+    /* A ceiling and an overlay name no group, so theirs is the policy's "default". */
+    if (run->verdict.kind == VERDICT_ASK && !run->verdict.terms)
+        run->verdict.terms = policy_default_terms(policy, &run->mem);
     say_layer(run);
 }
 

@@ -126,6 +126,22 @@ static void demand_of(const char *ceiling_text, const char *policy_text, struct 
     CHECK_INT(decide_under(ceiling, policy, run, &err), 0);
 }
 
+TEST(a_layer_that_asks_wants_the_word_of_the_policys_default_group)
+{
+    struct run run;
+
+    demand_of("version: 1\ncommands: [{ask: [\"**\"]}]\n",
+              "version: 1\ndefault: allow\n"
+              "approvals: {default: {by: [\"custodian:*\"], quorum: 2}, other: {by: [ana]}}\n",
+              &run);
+    CHECK_INT(run.verdict.kind, VERDICT_ASK);
+    CHECK_TEXT(run.verdict.layer, "ceiling");
+    CHECK(run.verdict.terms != NULL);
+    CHECK_TEXT(run.verdict.terms->group, "default");
+    CHECK_INT(run.verdict.terms->quorum, 2);
+    run_done(&run);
+}
+
 TEST(the_smaller_limit_and_the_common_paths_hold)
 {
     struct run run;
