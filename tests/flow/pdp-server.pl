@@ -26,6 +26,7 @@ my %body = (
     huge => '{"result":true,"x":"' . ('x' x 100000) . '"}',
     'az-yes' => '{"decision":true}', 'az-no' => '{"decision":false,"context":{"reason_user":{"en":"not yours"}}}',
     'az-ask' => '{"decision":true,"context":{"ask":true}}', 'az-word' => '{"decision":"true"}',
+    html => '{"decision":true}', packed => '{"decision":true}',
 );
 
 # A head, or the rest of a body, a byte at a time, until who asks has gone.
@@ -66,9 +67,11 @@ sub serve {
     $status = 500, $text = '{"result":true}' if $how eq 'broken';
     $status = 404, $text = '{"result":true}' if $how eq 'none';
     $status = 302, $extra = "location: http://127.0.0.1:$ENV{PORT}/yes\r\n" if $how eq 'redirect';
+    $extra = "content-encoding: gzip\r\n" if $how eq 'packed';
+    my $type = $how eq 'html' ? 'text/html; charset=utf-8' : 'application/json';
     my $said = $how eq 'half' ? 500 : length $text;
     $text = '{"resu' if $how eq 'half';
-    print $c "HTTP/1.1 $status X\r\ncontent-type: application/json\r\n${extra}content-length: $said\r\nconnection: close\r\n\r\n$text";
+    print $c "HTTP/1.1 $status X\r\ncontent-type: $type\r\n${extra}content-length: $said\r\nconnection: close\r\n\r\n$text";
 }
 
 $ENV{PORT} = $server->sockport;

@@ -119,7 +119,7 @@ asked() {
     policy p.yaml az-ask authzen
     run -77 brig sandbox exec --policy p.yaml -- true
     says PDP_ASK
-    for how in az-word yes; do
+    for how in az-word yes html packed; do
         policy p.yaml "$how" authzen
         run -77 brig sandbox exec --policy p.yaml -- true
         receipt_is .reason_code PDP_ERROR

@@ -118,6 +118,22 @@ static unsigned left_ms(const struct job *job)
     return now >= job->ends_us ? 1 : (unsigned)((job->ends_us - now) / 1000) + 1;
 }
 
+/* A body that says nothing of itself may be JSON; one that says it is something else is not. */
+static int check_type(const struct http_head *head, struct err *err)
+{
+    struct str packed = http_find(head, "content-encoding");
+    struct str rest = http_find(head, "content-type");
+    struct str type = rest.n ? str_trim(str_cut(&rest, ';')) : rest;
+    struct str end = type.n > 5 ? (struct str){type.p + type.n - 5, 5} : type;
+
+    if (type.n && !http_name_is(type, "application/json") && !http_name_is(end, "+json"))
+        return err_set(err, ERR_INTEGRITY, "its answer is \"%.*s\", not JSON",
+                       (int)(type.n < 64 ? type.n : 64), type.p);
+    if (packed.n && !http_name_is(packed, "identity"))
+        return err_set(err, ERR_INTEGRITY, "its answer is packed, which it was not asked for");
+    return 0;
+}
+
 static int read_answer(struct http_upstream *client, struct buf *out, struct err *err)
 {
     const struct http_head *head = NULL;
@@ -131,6 +147,8 @@ static int read_answer(struct http_upstream *client, struct buf *out, struct err
                        "it answered with status %d, and a redirect is not followed", head->status);
     if (head->status != 200)
         return err_set(err, ERR_UNAVAILABLE, "it answered with status %d", head->status);
+    if (check_type(head, err) < 0)
+        return -1;
     while ((got = http_upstream_read(client, &piece, err)) == 1)
         if (buf_add(out, piece.p, piece.n, err) < 0)
             return -1;
