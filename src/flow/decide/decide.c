@@ -257,10 +257,13 @@ static struct finding judge_inside(const struct judge *judge, struct slice words
 {
     AUTO_ARENA struct arena mem = ARENA(SHELL_MEMORY_MAX);
     struct looked looked = {.judge = judge, .mem = &mem};
+    const char *workdir = judge->subject->folders.of[0];
     struct finding result;
     size_t n;
 
     shell_look(&mem, words.v, words.n, &looked.script);
+    judge->subject->assigned = env_assigned(&mem, &looked.script);
+    judge->subject->folders = folders_of(&mem, workdir, &looked.script);
     n = looked.script.n;
     looked.own = arena_array(&mem, struct finding, n);
     looked.best = arena_array(&mem, struct finding, n);
@@ -275,15 +278,21 @@ static struct finding judge_inside(const struct judge *judge, struct slice words
         result.opaque = arena_text(judge->mem, str_of(result.opaque));
     if (result.within)
         result.within = arena_text(judge->mem, str_of(result.within));
+    judge->subject->assigned = (struct words){0};
+    judge->subject->folders = (struct folders){.of = {workdir}, .n = 1};
     return result;
 }
 
+/* A policy that refuses nothing allows what cannot be seen, too; it is looked at for its effect. */
 static struct finding judge_command(const struct judge *judge, struct slice words)
 {
-    if ((!judge->policy->restricts && judge->policy->fallback == VERDICT_ALLOW) ||
-        !shell_may_carry(shell_base(words.v[0])))
-        return judge_words(judge, words, false); /* nothing inside, or nothing to be refused */
-    return judge_inside(judge, words);
+    bool refuses = judge->policy->restricts || judge->policy->fallback != VERDICT_ALLOW;
+    struct finding found;
+
+    if (!shell_may_carry(shell_base(words.v[0])))
+        return judge_words(judge, words, false); /* nothing inside */
+    found = judge_inside(judge, words);
+    return refuses ? found : judge_words(judge, words, false);
 }
 
 /* An allow rule is about the program it names; a request that also decides where programs and
@@ -439,15 +448,14 @@ struct verdict judge_action(const struct policy *policy, struct run *run)
     const char *steering;
     struct verdict verdict;
 
+    subject.folders = (struct folders){.of = {subject_workdir(&subject)}, .n = 1};
+    finding = judge_command(&judge, (struct slice){action->argv.v, action->argv.n});
+    note_effect(run, &subject);
     /* Without rules and without a default the policy has no say about commands. */
-    if (!policy->has_commands && !policy->has_default && policy->rule_n == 0) {
-        note_effect(run, &subject);
+    if (!policy->has_commands && !policy->has_default && policy->rule_n == 0)
         return (struct verdict){.kind = VERDICT_ALLOW,
                                 .reason = REASON_POLICY_DEFAULT_ALLOW,
                                 .text = "the policy has no rules about commands"};
-    }
-    finding = judge_command(&judge, (struct slice){action->argv.v, action->argv.n});
-    note_effect(run, &subject);
     verdict = verdict_of(policy, &run->mem, &finding);
     say_closed(&run->mem, &subject, &finding, &verdict);
     steering = steering_variable(action);

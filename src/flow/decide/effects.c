@@ -166,15 +166,20 @@ static const struct by_word graver[] = {
     {"aws", "cp", EGRESS},          {"aws", "sync", EGRESS},      {"aws", "secretsmanager", SECRET},
     {"bun", "add", INSTALL},        {"bun", "install", INSTALL},  {"bun", "publish", PUBLISH},
     {"cargo", "install", INSTALL},  {"cargo", "publish", PUBLISH},
-    {"curl", "-d", EGRESS},         {"curl", "--data", EGRESS},   {"curl", "--data-binary", EGRESS},
-    {"curl", "--data-raw", EGRESS}, {"curl", "--json", EGRESS},   {"curl", "-F", EGRESS},
-    {"curl", "--form", EGRESS},     {"curl", "-T", EGRESS},       {"curl", "--upload-file", EGRESS},
+    {"curl", "-d", EGRESS},         {"curl", "--data", EGRESS},   {"curl", "--data-ascii", EGRESS},
+    {"curl", "--data-binary", EGRESS}, {"curl", "--data-raw", EGRESS}, {"curl", "--data-urlencode", EGRESS},
+    {"curl", "--json", EGRESS},     {"curl", "-F", EGRESS},       {"curl", "--form", EGRESS},
+    {"curl", "--form-string", EGRESS}, {"curl", "-T", EGRESS},    {"curl", "--upload-file", EGRESS},
+    {"curl", "-o", WRITE},          {"curl", "--output", WRITE},  {"curl", "-O", WRITE},
+    {"curl", "--remote-name", WRITE}, {"curl", "--remote-name-all", WRITE},
     {"docker", "push", PUBLISH},    {"docker", "run", CODE},      {"docker", "system", DESTROY},
     {"find", "-delete", DELETE},    {"find", "-exec", CODE},      {"find", "-execdir", CODE},
-    {"find", "-fprint", WRITE},     {"find", "-ok", CODE},
+    {"find", "-fls", WRITE},        {"find", "-fprint", WRITE},   {"find", "-fprint0", WRITE},
+    {"find", "-fprintf", WRITE},    {"find", "-ok", CODE},        {"find", "-okdir", CODE},
     {"gh", "release", PUBLISH},     {"gh", "secret", SECRET_SET}, {"gh", "delete", DESTROY},
     {"gh", "auth", IAM},
     {"git", "push", PUBLISH},       {"git", "clean", DELETE},     {"git", "filter-branch", DELETE},
+    {"git", "--output", WRITE},
     {"go", "install", INSTALL},     {"go", "get", INSTALL},
     {"gcloud", "delete", DESTROY},  {"gcloud", "deploy", DEPLOY}, {"gcloud", "iam", IAM},
     {"helm", "uninstall", DESTROY}, {"helm", "delete", DESTROY},
@@ -188,6 +193,8 @@ static const struct by_word graver[] = {
     {"terraform", "destroy", DESTROY}, {"terraform", "-destroy", DESTROY}, {"tofu", "destroy", DESTROY},
     {"uv", "publish", PUBLISH},
     {"wget", "--post-data", EGRESS}, {"wget", "--post-file", EGRESS},
+    {"wget", "--body-data", EGRESS}, {"wget", "--body-file", EGRESS}, {"wget", "-O", WRITE},
+    {"wget", "--output-document", WRITE},
     {"yarn", "add", INSTALL},       {"yarn", "install", INSTALL}, {"yarn", "publish", PUBLISH},
 };
 
@@ -250,6 +257,17 @@ static const struct effect *stronger(const struct effect *a, const struct effect
     return b->risk > a->risk ? b : a;
 }
 
+/* An option may have its value glued to it, and a letter stand among others: --post-data=x, -sSd@x.
+ */
+static bool is_word(const char *known, const char *word)
+{
+    size_t n = strlen(known);
+
+    if (known[0] == '-' && n == 2)
+        return word[0] == '-' && word[1] != '-' && strchr(word, known[1]);
+    return strncmp(word, known, n) == 0 && (word[n] == '\0' || (known[0] == '-' && word[n] == '='));
+}
+
 static const struct effect *by_words(const char *program, const struct effect *own,
                                      struct slice words)
 {
@@ -262,7 +280,7 @@ static const struct effect *by_words(const char *program, const struct effect *o
         if (strcmp(graver[i].program, program) != 0)
             continue;
         for (size_t w = 1; w < words.n; w++)
-            if (strcmp(graver[i].word, words.v[w]) == 0) {
+            if (is_word(graver[i].word, words.v[w])) {
                 found = stronger(found, &catalogue[graver[i].effect]);
                 break;
             }

@@ -35,19 +35,73 @@ static bool tool_holds(const struct scene *scene, const struct patterns *pattern
     return !allowing || scene->is_tool;
 }
 
-/* Deny and ask: the request sets one of these. Allow: it sets none but these. */
+/* ---- variables ---- */
+
+/* How many words of each carrier stand in front of what it runs; all where that is no end of
+ * them. */
+static size_t *heads_of(struct arena *mem, const struct shell_script *script)
+{
+    size_t *heads = arena_array(mem, size_t, script->n + 1);
+
+    for (size_t i = 0; i < script->n; i++)
+        heads[i] = script->commands[i].carrier ? script->commands[i].word_n : 0;
+    for (size_t i = 0; i < script->n; i++) {
+        const struct shell_command *inner = &script->commands[i], *outer;
+        size_t at;
+
+        if (inner->parent == SHELL_NONE)
+            continue;
+        outer = &script->commands[inner->parent];
+        at = outer->word_n - inner->word_n;
+        if (inner->word_n && inner->word_n < outer->word_n &&
+            outer->words[at].text.p == inner->words[0].text.p && at < heads[inner->parent])
+            heads[inner->parent] = at;
+    }
+    return heads;
+}
+
+static void add_assigned(struct arena *mem, struct str word, const char **v, size_t *n)
+{
+    struct str name = {word.p, word.n ? strcspn(word.p, "=+[") : 0};
+
+    if (name.n && name.n < word.n && word.p[0] != '-' && memchr(word.p, '=', word.n))
+        v[(*n)++] = arena_text(mem, name);
+}
+
+struct words env_assigned(struct arena *mem, const struct shell_script *script)
+{
+    const size_t *heads = heads_of(mem, script);
+    size_t room = 0, n = 0;
+    const char **v;
+
+    for (size_t i = 0; i < script->n; i++)
+        room += script->commands[i].assignment_n + heads[i];
+    v = arena_array(mem, const char *, room + 1);
+    for (size_t i = 0; i < script->n; i++) {
+        const struct shell_command *command = &script->commands[i];
+
+        for (size_t k = 0; k < command->assignment_n; k++)
+            add_assigned(mem, command->assignments[k].text, v, &n);
+        for (size_t k = 1; k < heads[i]; k++)
+            add_assigned(mem, command->words[k].text, v, &n);
+    }
+    return (struct words){v, n};
+}
+
+/* Deny and ask: one of these is set. Allow: none but these is. */
 static bool env_holds(const struct scene *scene, const struct patterns *patterns, bool allowing)
 {
-    const struct words *env = &scene->subject->run->action.env;
+    const struct words set[] = {scene->subject->run->action.env, scene->subject->assigned};
 
     if (patterns->n == 0)
         return true;
-    for (size_t i = 0; i < env->n; i++) {
-        struct str name = {env->v[i], strcspn(env->v[i], "=")};
+    for (size_t k = 0; k < COUNT(set); k++)
+        for (size_t i = 0; i < set[k].n; i++) {
+            struct str name = {set[k].v[i], strcspn(set[k].v[i], "=")};
 
-        if (any_matches(patterns, name) != allowing)
-            return !allowing;
-    }
+            if (any_matches(patterns, name) != allowing)
+                return !allowing;
+        }
     return allowing;
 }
 
@@ -84,15 +138,15 @@ static bool look_for_path(void *context, struct str path)
 static bool paths_hold(const struct scene *scene, const struct conditions *conditions,
                        bool allowing)
 {
-    const char *workdir = subject_workdir(scene->subject);
+    const struct folders *folders = &scene->subject->folders;
     struct path_search search = {conditions, false};
 
     if (conditions->path_n == 0)
         return true;
     if (allowing) /* the context is only read */
-        return paths_all_plain(scene->words, workdir, plain_path_fits,
+        return paths_all_plain(scene->words, folders, plain_path_fits,
                                (void *)(uintptr_t)conditions);
-    return !paths_each(scene->words, workdir, look_for_path, &search) || search.found;
+    return !paths_each(scene->words, folders, look_for_path, &search) || search.found;
 }
 
 /* ---- effect, risk, time ---- */

@@ -18,11 +18,21 @@ struct rule;
 struct conditions;
 struct place;
 
+/* Where relative paths may begin. */
+#define FOLDERS_MAX 64
+struct folders {
+    const char *of[FOLDERS_MAX];
+    size_t n;
+    bool lost; /* also elsewhere */
+};
+
 /* What is known about a request besides the words at hand, for the time of one decision. */
 struct subject {
     const struct policy *policy;
     struct run *run;
-    bool bare_names_trusted;   /* the request does not bring a PATH of its own */
+    bool bare_names_trusted; /* the request does not bring a PATH of its own */
+    struct folders folders;
+    struct words assigned;     /* names of variables that commands seen inside it set */
     int64_t now;               /* seconds since 1970 */
     uint32_t steps;            /* left for expressions, of all rules together */
     char *space;               /* for expressions; NULL until one is evaluated */
@@ -70,11 +80,11 @@ bool conditions_hold(struct scene *scene, const struct rule *rule);
 
 /* Calls each for every text in the words behind the first that could be a path, absolute and
  * without "." and ".."; ends when it returns false. False: there are more than can be looked at. */
-bool paths_each(struct slice words, const char *workdir, bool (*each)(void *context, struct str),
-                void *context);
-/* Every operand is plain, absolute or below a plain working directory, and a path for which fits
- * is true; and there is one. */
-bool paths_all_plain(struct slice words, const char *workdir,
+bool paths_each(struct slice words, const struct folders *folders,
+                bool (*each)(void *context, struct str), void *context);
+/* Every operand is plain, absolute or below plain folders, and a path for which fits is true, from
+ * whichever of them; and there is one. */
+bool paths_all_plain(struct slice words, const struct folders *folders,
                      bool (*fits)(void *context, struct str), void *context);
 /* Absolute, with no empty, "." or ".." component: only then does the text say which file. */
 bool is_plain_path(struct str path);
@@ -82,6 +92,15 @@ bool is_plain_path(struct str path);
  * for both and two bytes more. */
 struct str path_resolve(struct str folder, struct str path, char *out);
 const char *subject_workdir(const struct subject *subject);
+/* The working directory, and those that the commands may go to (rule-folders.c). */
+struct folders folders_of(struct arena *mem, const char *workdir,
+                          const struct shell_script *script);
+
+/* ---- variables (rule-conditions.c) ---- */
+
+/* Names of those that the commands set: before their words, with export and its like, and in the
+ * words of carriers in front of what they run (env A=b make). */
+struct words env_assigned(struct arena *mem, const struct shell_script *script);
 
 /* ---- cost (rule-conditions.c) ---- */
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which words of a command are paths cannot be known. For deny and ask, everything that could be
  * one is looked at: each word, what follows a "=", "@" or ":" in it, what stands between two
- * quotes, and what begins at its first slash. For allow, every operand has to be a plain path.
- * Links are not followed.
+ * quotes, what is glued to a letter of an option, and what begins at its first slash. For allow,
+ * every operand has to be a plain path. Links are not followed.
  *
  * A word of colons has as many ends as characters. All that is looked at together is bounded by a
  * multiple of what was said, so the time stays linear; where that is not enough, nobody knows. */
@@ -89,27 +89,42 @@ static bool is_plain_name(struct str word)
 #define LOOKED_TIMES 256
 
 struct looking {
-    struct str folder;
+    const struct folders *folders;
     bool (*each)(void *context, struct str path);
     void *context;
     size_t left; /* bytes that may still be looked at */
     bool over;   /* there were more */
 };
 
-static bool look_at(struct looking *looking, struct str text)
+static bool look_from(struct looking *looking, struct str folder, struct str text)
 {
     UNFILLED char path[2 * PATH_BYTES_MAX + 2];
-    size_t bytes = text.n + looking->folder.n + 1;
+    size_t bytes = text.n + folder.n + 1;
 
     /* The kernel opens no path of that length. */
-    if (text.n == 0 || text.n >= PATH_BYTES_MAX || looking->folder.n >= PATH_BYTES_MAX)
+    if (text.n == 0 || text.n >= PATH_BYTES_MAX || folder.n >= PATH_BYTES_MAX)
         return true;
     if (bytes > looking->left) {
         looking->over = true;
         return false;
     }
     looking->left -= bytes;
-    return looking->each(looking->context, path_resolve(looking->folder, text, path));
+    return looking->each(looking->context, path_resolve(folder, text, path));
+}
+
+static bool look_at(struct looking *looking, struct str text)
+{
+    const struct folders *folders = looking->folders;
+    bool is_relative = text.n && text.p[0] != '/';
+
+    if (is_relative && folders->lost) {
+        looking->over = true;
+        return false;
+    }
+    for (size_t i = 0; i < (is_relative ? folders->n : 1); i++)
+        if (!look_from(looking, str_of(folders->of[i]), text))
+            return false;
+    return true;
 }
 
 /* What could begin behind a character of a word; to its end, and to the next quote. */
@@ -123,13 +138,34 @@ static bool look_behind(struct looking *looking, struct str word, size_t at, siz
     return quote == word.n || look_at(looking, quoted);
 }
 
+static bool is_letter(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+}
+
+/* -C.git, -xfC.git, -tsrc/a: which letter is the last of the options is not known. Letters alone
+ * are taken for options. */
+static bool look_at_glued(struct looking *looking, struct str word)
+{
+    if (word.n < 3 || word.p[1] == '-' ||
+        !(memchr(word.p, '.', word.n) || memchr(word.p, '/', word.n)))
+        return true;
+    for (size_t i = 2; i < word.n && is_letter(word.p[i - 1]); i++) {
+        struct str glued = {word.p + i, word.n - i};
+
+        if (!str_is(glued, ".") && !look_at(looking, glued)) /* cut -d. */
+            return false;
+    }
+    return true;
+}
+
 static bool look_at_word(struct looking *looking, struct str word)
 {
     bool is_option = word.n && word.p[0] == '-';
     const char *slash = word.n ? memchr(word.p, '/', word.n) : NULL;
     size_t quote = word.n; /* the next one behind where we are */
 
-    if (!is_option && !look_at(looking, word))
+    if (!(is_option ? look_at_glued(looking, word) : look_at(looking, word)))
         return false;
     for (size_t i = word.n; i-- > 0;) {
         char c = word.p[i];
@@ -145,13 +181,14 @@ static bool look_at_word(struct looking *looking, struct str word)
     return look_at(looking, (struct str){slash, word.n - (size_t)(slash - word.p)});
 }
 
-bool paths_each(struct slice words, const char *workdir, bool (*each)(void *context, struct str),
-                void *context)
+bool paths_each(struct slice words, const struct folders *folders,
+                bool (*each)(void *context, struct str), void *context)
 {
-    struct looking looking = {str_of(workdir), each, context, LOOKED_BYTES_LEAST, false};
+    struct looking looking = {folders, each, context, LOOKED_BYTES_LEAST, false};
+    size_t folder_n = strlen(folders->of[0]);
 
     for (size_t i = 1; i < words.n; i++)
-        looking.left += LOOKED_TIMES * (strlen(words.v[i]) + looking.folder.n + 1);
+        looking.left += LOOKED_TIMES * (strlen(words.v[i]) + folder_n + 1);
     for (size_t i = 1; i < words.n; i++)
         if (!look_at_word(&looking, str_of(words.v[i])))
             break;
@@ -160,37 +197,52 @@ bool paths_each(struct slice words, const char *workdir, bool (*each)(void *cont
 
 /* ---- plain operands only ---- */
 
+/* Nothing that a path could be glued to, but for letters and digits. */
 static bool option_is_plain(struct str option)
 {
+    bool is_long = option.n > 1 && option.p[1] == '-';
+
     for (size_t i = 0; i < option.n; i++)
-        if (strchr("/=@:~", option.p[i]) || (i && option.p[i] == '.' && option.p[i - 1] == '.'))
+        if (strchr("/=@:~", option.p[i]) ||
+            (option.p[i] == '.' && (!is_long || (i && option.p[i - 1] == '.'))))
             return false;
     return true;
 }
 
-bool paths_all_plain(struct slice words, const char *workdir,
+static bool fits_from(const char *folder, const char *word, bool (*fits)(void *context, struct str),
+                      void *context)
+{
+    UNFILLED char path[2 * PATH_BYTES_MAX + 2];
+    struct str plain = str_of(word);
+
+    if (strlen(folder) >= PATH_BYTES_MAX)
+        return false;
+    if (plain.p[0] != '/') {
+        int n = snprintf(path, sizeof path, "%s/%s", folder, word);
+
+        plain = (struct str){path, (size_t)n};
+    }
+    return is_plain_path(plain) && fits(context, plain);
+}
+
+bool paths_all_plain(struct slice words, const struct folders *folders,
                      bool (*fits)(void *context, struct str), void *context)
 {
     size_t paths = 0;
 
     for (size_t i = 1; i < words.n; i++) {
         struct str word = str_of(words.v[i]);
-        UNFILLED char path[2 * PATH_BYTES_MAX + 2];
 
         if (word.n && word.p[0] == '-') {
             if (!option_is_plain(word))
                 return false;
             continue;
         }
-        if (word.n >= PATH_BYTES_MAX || strlen(workdir) >= PATH_BYTES_MAX || !is_plain_name(word))
+        if (word.n >= PATH_BYTES_MAX || !is_plain_name(word) || (word.p[0] != '/' && folders->lost))
             return false;
-        if (word.p[0] != '/') {
-            int n = snprintf(path, sizeof path, "%s/%s", workdir, words.v[i]);
-
-            word = (struct str){path, (size_t)n};
-        }
-        if (!is_plain_path(word) || !fits(context, word))
-            return false;
+        for (size_t k = 0; k < folders->n; k++)
+            if (!fits_from(folders->of[k], words.v[i], fits, context))
+                return false;
         paths++;
     }
     return paths != 0;

@@ -119,14 +119,16 @@ static struct expr_value words_value(struct scene *scene)
 
 static struct expr_value env_value(struct scene *scene)
 {
-    const struct words *env = &scene->subject->run->action.env;
-    struct expr_value *v = arena_array(&scene->mem, struct expr_value, env->n + 1);
+    const struct words set[] = {scene->subject->run->action.env, scene->subject->assigned};
+    struct expr_value *v = arena_array(&scene->mem, struct expr_value, set[0].n + set[1].n + 1);
+    size_t n = 0;
 
-    for (size_t i = 0; i < env->n; i++)
-        v[i] = (struct expr_value){
-            .kind = EXPR_STRING, .text = {env->v[i], strcspn(env->v[i], "=")}
-        };
-    return list_value(v, env->n);
+    for (size_t k = 0; k < COUNT(set); k++)
+        for (size_t i = 0; i < set[k].n; i++)
+            v[n++] = (struct expr_value){
+                .kind = EXPR_STRING, .text = {set[k].v[i], strcspn(set[k].v[i], "=")}
+            };
+    return list_value(v, n);
 }
 
 /* ---- paths ---- */
@@ -158,14 +160,14 @@ static bool collect_path(void *context, struct str path)
 /* Too many to list are not known: what an expression says about them is an error. */
 static struct expr_value paths_value(struct scene *scene)
 {
-    const char *workdir = subject_workdir(scene->subject);
+    const struct folders *folders = &scene->subject->folders;
     struct collected all = {.scene = scene};
 
-    if (!paths_each(scene->words, workdir, count_path, &all) ||
+    if (!paths_each(scene->words, folders, count_path, &all) ||
         all.bytes > DECIDE_PATHS_BYTES_MAX || all.room > DECIDE_PATHS_MAX)
         return (struct expr_value){0};
     all.v = arena_array(&scene->mem, struct expr_value, all.room + 1);
-    (void)paths_each(scene->words, workdir, collect_path, &all); /* the same once more */
+    (void)paths_each(scene->words, folders, collect_path, &all); /* the same once more */
     return list_value(all.v, all.n);
 }
 

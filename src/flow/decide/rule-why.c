@@ -95,6 +95,8 @@ struct telling {
     const struct policy *layer;
     const char *layer_name;
     struct run *run;
+    struct words assigned;
+    struct folders folders;
     struct arena *mem;
     rule_visitor *visit;
     void *context;
@@ -106,6 +108,8 @@ static void tell_rules(const struct telling *telling, struct slice words, const 
     struct subject subject = {.policy = telling->layer,
                               .run = telling->run,
                               .bare_names_trusted = !action_brings_path(&telling->run->action),
+                              .assigned = telling->assigned,
+                              .folders = telling->folders,
                               .now = decide_now(telling->run),
                               .steps = DECIDE_STEPS_MAX};
     struct scene scene = scene_of(&subject, words);
@@ -156,6 +160,9 @@ int decide_explain(const struct policy *ceiling, const struct policy *policy, st
     if (decide_under(ceiling, policy, run, err) < 0)
         return -1;
     shell_look(&mem, action->argv.v, action->argv.n, &script);
+    telling.assigned = env_assigned(&mem, &script);
+    telling.folders =
+        folders_of(&mem, action->workdir ? action->workdir : WORKSPACE_TARGET, &script);
     if (ceiling)
         tell_layer(&telling, ceiling, "ceiling", &script);
     tell_layer(&telling, policy, "policy", &script);
