@@ -67,6 +67,24 @@ static int load_patterns(struct load *load, const struct json *value, const char
     return 0;
 }
 
+/* Names: a rule that seems to be about a value would match nothing. */
+static int load_env(struct load *load, const struct json *value, bool allowing,
+                    struct patterns *out)
+{
+    size_t i = 0;
+
+    if (!value)
+        return 0;
+    if (load_patterns(load, value, "\"env\"", allowing, out) < 0)
+        return -1;
+    for (const struct json *one = first_of(value); i < count_of(value); one = one->next, i++)
+        if (memchr(one->text.p, '=', one->text.n))
+            return load_bad(load, one->mark,
+                            "\"%s\": \"env\" has names of variables, not their values",
+                            shown(load, one->text));
+    return 0;
+}
+
 static int load_path_pattern(struct load *load, const struct json *value, bool allowing,
                              struct path_pattern *out)
 {
@@ -377,11 +395,16 @@ static bool says_anything(const struct condition_keys *keys)
            keys->paths || keys->effect || keys->risk || keys->time || keys->cost || keys->when;
 }
 
+#define EVERY_RISK ((1U << (RISK_MAX + 1)) - 1)
+
+/* Every command has some risk, so all of them together say nothing. */
 bool conditions_narrow(const struct conditions *conditions)
 {
     return conditions && (conditions->principal.n || conditions->tenant.n ||
                           conditions->provider.n || conditions->tool.n || conditions->path_n ||
-                          conditions->effect_n || conditions->effect_risks || conditions->risks ||
+                          ((conditions->effect_n || conditions->effect_risks) &&
+                           conditions->effect_risks != EVERY_RISK) ||
+                          (conditions->risks && conditions->risks != EVERY_RISK) ||
                           (conditions->when && when_narrows(conditions->when)));
 }
 
@@ -398,7 +421,7 @@ int load_conditions(struct load *load, const struct condition_keys *keys, bool a
         load_patterns(load, keys->tenant, "\"tenant\"", allowing, &conditions->tenant) < 0 ||
         load_patterns(load, keys->provider, "\"provider\"", allowing, &conditions->provider) < 0 ||
         load_patterns(load, keys->tool, "\"tool\"", allowing, &conditions->tool) < 0 ||
-        load_patterns(load, keys->env, "\"env\"", allowing, &conditions->env) < 0 ||
+        load_env(load, keys->env, allowing, &conditions->env) < 0 ||
         load_paths(load, keys->paths, allowing, conditions) < 0 ||
         load_effect(load, keys->effect, conditions) < 0 ||
         load_risk(load, keys->risk, conditions) < 0 ||
