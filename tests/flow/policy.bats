@@ -36,6 +36,26 @@ write() {
     [ "${stderr_lines[2]}" = '      |                       ^' ]
 }
 
+@test "whoever reads a wrong policy shows the place" {
+    write 'version: 1' 'commands:' '  - exce: [ls]'
+    printf 'version: 1\n' >right.yaml
+    for command in "apply policy.yaml" "ceiling set policy.yaml" "test policy.yaml" "explain --policy policy.yaml -- ls" "explain --policy policy.yaml --connect x.org:443" \
+        "bundle make --out b.json --key k --name n --version 1 policy.yaml" \
+        "bundle make --out b.json --key k --name n --version 1 right.yaml policy.yaml"; do
+        run -64 brig policy $command
+        says "policy.yaml: line 3, column 5: unknown key"
+        says '    3 |   - exce: [ls]'
+        says '      |     ^'
+        run -64 --separate-stderr brig policy ${command/ / --json }
+        [ -z "$stderr" ]
+    done
+    [ ! -e k ]
+    for option in --policy --overlay; do
+        run -64 brig sandbox exec $option policy.yaml -- true
+        says '      |     ^'
+    done
+}
+
 @test "conditions decide about a real run, whose receipt has its effect" {
     write 'version: 1' 'default: deny' 'commands:' '  - {name: look, allow: [], risk: "<=E1"}' \
         '  - {name: writes, allow: [], effect: DATA_WRITE, when: '"'"'principal != "nobody-at-all" && !network'"'"'}'

@@ -45,13 +45,22 @@ static struct json *bundle_json(struct arena *mem, const struct policy_bundle *b
 
 /* ---- make ---- */
 
+/* The policy and its overlays; nothing is signed, and no key made, for what is none. */
 static int read_texts(struct invocation *inv, struct str *out, struct err *err)
 {
     for (size_t i = 1; i < inv->operands.n; i++) {
         AUTO_BUF struct buf text = BUF(POLICY_TEXT_MAX);
+        AUTO(policy) struct policy *policy = NULL;
+        const char *path = inv->operands.v[i];
+        struct mark where = {0, 0};
 
-        if (file_read(AT_FDCWD, inv->operands.v[i], &text, err) < 0)
+        if (file_read(AT_FDCWD, path, &text, err) < 0)
             return -1;
+        if ((i == 1 ? policy_parse(buf_str(&text), &policy, &where, err)
+                    : overlay_parse(buf_str(&text), &policy, &where, err)) < 0) {
+            cli_show_place(inv, where, buf_str(&text));
+            return err_in(err, "%s", path);
+        }
         out[i - 1] = arena_str(&inv->mem, buf_str(&text));
     }
     return 0;

@@ -94,7 +94,7 @@ static int open_policy(struct invocation *inv, const char *state_dir, struct pol
     struct mark where;
 
     if (path)
-        return policy_open(path, out, err);
+        return cli_policy_open(inv, path, out, err);
     if (govern_policy_text(state_dir, &inv->mem, &text, err) < 0)
         return -1;
     if (!text)

@@ -4,7 +4,7 @@
 
 #include "surface/cli/policy-request.h"
 
-#include "surface/cli/commands.h"
+#include "surface/cli/sandbox.h"
 
 #include "flow/decide/decide.h"
 #include "lib/base/io.h"
@@ -305,7 +305,7 @@ int run_policy_explain(struct invocation *inv)
     asked->body = BUF(NET_BODY_MAX);
     asked->message = BUF(NET_BODY_MAX);
     if (read_asked(inv, asked, &err) < 0 ||
-        (path ? policy_open(path, &policy, &err) : policy_builtin(&policy, &err)) < 0 ||
+        (path ? cli_policy_open(inv, path, &policy, &err) : policy_builtin(&policy, &err)) < 0 ||
         compile(policy, &rules, &err) < 0) {
         buf_done(&asked->body);
         buf_done(&asked->message);

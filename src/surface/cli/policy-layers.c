@@ -72,17 +72,15 @@ static int set_ceiling(struct invocation *inv, const char *path)
 {
     AUTO_BUF struct buf text = BUF(POLICY_TEXT_MAX);
     AUTO(policy) struct policy *ceiling = NULL;
-    AUTO_BUF struct buf shown = BUF(4 * KIB);
     struct mark where = {0, 0};
-    struct err err, ignored;
+    struct err err;
 
     if (file_read(AT_FDCWD, path, &text, &err) < 0)
         return cli_error(inv, &err);
     if (ceiling_parse(buf_str(&text), &ceiling, &where, &err) == 0)
         return change_ceiling(inv, buf_text(&text));
     (void)err_in(&err, "%s", path);
-    if (!inv->json && where.line && mark_show(where, buf_str(&text), &shown, &ignored) == 0)
-        (void)fputs(buf_text(&shown), inv->err);
+    cli_show_place(inv, where, buf_str(&text));
     return cli_error(inv, &err);
 }
 

@@ -398,7 +398,7 @@ static int run_table(struct table *table, const char *policy_path, struct err *e
     const struct json *cases = NULL;
     struct str network;
 
-    if (policy_open(policy_path, &policy, err) < 0)
+    if (cli_policy_open(table->inv, policy_path, &policy, err) < 0)
         return -1;
     network = policy_network_text(policy);
     if (net_rules_read(network.n ? network : STR_LIT("{}"), &rules, err) < 0)

@@ -15,20 +15,36 @@
 
 #define CARET_MAX 4096
 
+void cli_show_place(struct invocation *inv, struct mark where, struct str text)
+{
+    AUTO_BUF struct buf shown = BUF(CARET_MAX);
+    struct err ignored; /* without the picture the sentence still names the place */
+
+    if (!inv->json && where.line && text.n && mark_show(where, text, &shown, &ignored) == 0)
+        (void)fputs(buf_text(&shown), inv->err);
+}
+
+int cli_policy_open(struct invocation *inv, const char *path, struct policy **out, struct err *err)
+{
+    AUTO_POLICY_PROBLEM struct policy_problem problem = {0};
+
+    if (policy_open_showing(path, out, &problem, err) == 0)
+        return 0;
+    cli_show_place(inv, problem.mark, buf_str(&problem.text));
+    return -1;
+}
+
 /* "policy.yaml: line 3, column 5: …" and, below it, the line with a caret. */
 static void show_problem(struct invocation *inv, const struct policy_problem *problem,
                          const struct err *err)
 {
     AUTO_BUF struct buf shown = BUF(CARET_MAX);
-    struct err ignored; /* without the picture the sentence still names the place */
+    struct err ignored;
 
     (void)fprintf(inv->err, "%s: ", inv->program);
     if (text_escape(str_of(err->text), &shown, &ignored) == 0)
         (void)fprintf(inv->err, "%s\n", buf_text(&shown));
-    buf_clear(&shown);
-    if (problem->mark.line && problem->text.n &&
-        mark_show(problem->mark, buf_str(&problem->text), &shown, &ignored) == 0)
-        (void)fputs(buf_text(&shown), inv->err);
+    cli_show_place(inv, problem->mark, buf_str(&problem->text));
 }
 
 static void show_policy(struct invocation *inv, const char *path, const struct policy *policy)

@@ -178,23 +178,15 @@ static int open_standing(struct invocation *inv, struct sandbox_call *call, stru
 static int open_policy(struct invocation *inv, struct sandbox_call *call, struct err *err)
 {
     const char *path = text_or(inv, "--policy", NULL);
-    AUTO_POLICY_PROBLEM struct policy_problem problem = {0};
-    AUTO_BUF struct buf shown = BUF(SHOWN_MAX);
     AUTO_BUF struct buf text = BUF(POLICY_TEXT_MAX);
-    struct err ignored;
 
     if (!path)
         return open_standing(inv, call, err);
-    if (policy_open_showing(path, &call->policy, &problem, err) == 0) {
-        if (file_read(AT_FDCWD, path, &text, err) < 0)
-            return -1;
-        call->policy_text = arena_text(&inv->mem, buf_str(&text));
-        return 0;
-    }
-    if (!inv->json && problem.mark.line &&
-        mark_show(problem.mark, buf_str(&problem.text), &shown, &ignored) == 0)
-        (void)fputs(buf_text(&shown), inv->err);
-    return -1;
+    if (cli_policy_open(inv, path, &call->policy, err) < 0 ||
+        file_read(AT_FDCWD, path, &text, err) < 0)
+        return -1;
+    call->policy_text = arena_text(&inv->mem, buf_str(&text));
+    return 0;
 }
 
 /* Their texts; whether they are overlays is looked at where they are put on the policy. */
@@ -207,12 +199,14 @@ static int read_overlays(struct invocation *inv, struct sandbox_call *call, stru
     for (size_t i = 0; i < paths.n; i++) {
         AUTO_BUF struct buf text = BUF(POLICY_TEXT_MAX);
         AUTO(policy) struct policy *overlay = NULL;
-        struct mark where;
+        struct mark where = {0, 0};
 
         if (file_read(AT_FDCWD, paths.v[i], &text, err) < 0)
             return err_in(err, "overlay");
-        if (overlay_parse(buf_str(&text), &overlay, &where, err) < 0)
+        if (overlay_parse(buf_str(&text), &overlay, &where, err) < 0) {
+            cli_show_place(inv, where, buf_str(&text));
             return err_in(err, "%s", paths.v[i]);
+        }
         texts[i] = arena_text(&inv->mem, buf_str(&text));
     }
     call->overlays = (struct words){texts, paths.n};

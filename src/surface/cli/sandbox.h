@@ -4,6 +4,7 @@
 /* Shared by the sandbox commands. */
 
 #include "flow/govern.h"
+#include "lib/base/text.h"
 #include "surface/cli/commands.h"
 
 #include <termios.h>
@@ -22,6 +23,12 @@ struct sandbox_call {
     struct govern *govern;
     struct request request;
 };
+
+/* Unless JSON is printed: the line that is wrong, with a caret (policy.c). */
+void cli_show_place(struct invocation *inv, struct mark where, struct str text);
+/* policy_open() that shows the place of what is wrong. */
+int cli_policy_open(struct invocation *inv, const char *path, struct policy **out,
+                    struct err *err) MUST_CHECK;
 
 /* Prints the failure itself; -1 leaves the exit status in *status. */
 int sandbox_call_open(struct invocation *inv, struct sandbox_call *call, int *status) MUST_CHECK;
