@@ -85,6 +85,68 @@ Y
     json_is .complete true
 }
 
+@test "a list without rules is not the same as none" {
+    printf 'version: 1\n' >none.yaml
+    printf 'version: 1\ncommands: []\n' >empty.yaml
+    run -1 brig policy diff none.yaml empty.yaml
+    says 'commands: nothing -> []'
+    says "ALLOW -> DENY by default"
+    [[ $output != *"no difference"* ]]
+    run -1 brig policy diff --json empty.yaml none.yaml
+    json_is .same false
+}
+
+@test "the order of rules is told: the first of equals says whose word is needed" {
+    cat >one.yaml <<'Y'
+version: 1
+approvals: {a: {by: ["custodian:a"]}, b: {by: ["custodian:b"]}}
+commands:
+  - {name: x, ask: [git, push, "**"], approval: a}
+  - {name: y, ask: [git, "**"], approval: b}
+  - {name: z, deny: [rm]}
+Y
+    sed '4{h;d};5G' one.yaml >two.yaml
+    run -1 brig policy diff one.yaml two.yaml
+    says 'commands.0: {"approval":"a"'
+    says 'commands.1: {"approval":"b"'
+    [[ $output != *commands.2* ]]
+    run -1 brig policy diff --json one.yaml two.yaml
+    json_is .same false
+    json_is '.sections | length' 2
+}
+
+@test "what else verdicts come from is not complete without samples" {
+    cat >n.yaml <<'Y'
+version: 1
+commands: [{name: online, allow: [], when: network}]
+network_policies: {docs: {endpoints: [{host: docs.example.org, port: 443}], binaries: [{path: /usr/bin/curl}]}}
+Y
+    grep -v network_policies n.yaml >o.yaml
+    run -1 brig policy diff --json n.yaml o.yaml
+    json_is .complete false
+    json_is '[.commands[] | select(.before.rule == "online") | .after.verdict][0]' DENY
+    printf 'version: 1\ndefault: allow\nnetwork_policies: {db: {endpoints: [{host: db.example.org, port: 1, protocol: sql, access: full}]}}\n' >sql.yaml
+    sed 's/, protocol: sql, access: full//' sql.yaml >tcp.yaml
+    run -1 brig policy diff sql.yaml tcp.yaml
+    says "DENY -> ALLOW"
+    [[ $output != *"no verdict on a command changes"* ]]
+}
+
+@test "overlays are compared like policies" {
+    printf 'version: 1\nlimits: {cpu: 1, pids: 5}\n' >o1.yaml
+    { echo '# the same'; printf 'version: 1\nlimits: {pids: 5, cpu: 1}\n'; } >o2.yaml
+    printf 'version: 1\nlimits: {cpu: 2, pids: 5}\n' >o3.yaml
+    for i in 1 2 3; do
+        brig policy bundle make --out "b$i.json" --key k --name n --version 1 a.yaml "o$i.yaml"
+    done
+    run -0 brig policy diff b1.json b2.json
+    run -1 brig policy diff b1.json b3.json
+    says 'overlay 1, limits.cpu: 1 -> 2'
+    says "no verdict on a command changes"
+    run -1 brig policy diff a.yaml b1.json
+    says 'overlay 1: nothing -> {'
+}
+
 @test "a bundle is compared as what is in it" {
     printf 'version: 1\ncommands: [{name: no-log, deny: [git, log]}]\n' >o.yaml
     brig policy bundle make --out b.json --key k --name n --version 1 a.yaml
@@ -126,6 +188,17 @@ Y
         run -64 brig policy test a.yaml
     done
     says 'unknown key "rule" in a case about the network'
+}
+
+@test "a case has the network of its policy, as a run has where nobody says" {
+    cat >n.yaml <<'Y'
+version: 1
+commands: [{name: online, allow: [], when: network}]
+network_policies: {docs: {endpoints: [{host: docs.example.org, port: 443}], binaries: [{path: /usr/bin/curl}]}}
+Y
+    echo '- {run: [ls], expect: allow, rule: online}' >n.test.yaml
+    run -0 brig policy test n.yaml
+    run -0 brig policy explain --policy n.yaml -- ls
 }
 
 # ---- explain ----

@@ -39,7 +39,8 @@ write() {
 @test "whoever reads a wrong policy shows the place" {
     write 'version: 1' 'commands:' '  - exce: [ls]'
     printf 'version: 1\n' >right.yaml
-    for command in "apply policy.yaml" "ceiling set policy.yaml" "test policy.yaml" "explain --policy policy.yaml -- ls" "explain --policy policy.yaml --connect x.org:443" \
+    for command in "apply policy.yaml" "ceiling set policy.yaml" "test policy.yaml" "diff policy.yaml right.yaml" \
+        "diff right.yaml policy.yaml" "explain --policy policy.yaml -- ls" "explain --policy policy.yaml --connect x.org:443" \
         "bundle make --out b.json --key k --name n --version 1 policy.yaml" \
         "bundle make --out b.json --key k --name n --version 1 right.yaml policy.yaml"; do
         run -64 brig policy $command

@@ -79,6 +79,9 @@ typedef void sample_visitor(void *context, struct words command);
 size_t policy_samples(const struct policy *const *policies, size_t n, struct arena *mem,
                       sample_visitor *visit, void *context);
 
+/* Whether a rule of it, or of an overlay, goes by whether there is a network. */
+bool policy_asks_for_network(const struct policy *policy);
+
 /* From a file; err then begins with the path. */
 int policy_open(const char *path, struct policy **out, struct err *err) MUST_CHECK;
 

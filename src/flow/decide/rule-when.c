@@ -83,6 +83,20 @@ bool when_narrows(const struct expr *expr)
     return false;
 }
 
+bool policy_asks_for_network(const struct policy *policy)
+{
+    for (size_t i = 0; i < policy->rule_n; i++) {
+        const struct conditions *conditions = policy->rules[i].conditions;
+
+        if (conditions && conditions->when && expr_reads(conditions->when, WHEN_NETWORK))
+            return true;
+    }
+    for (size_t i = 0; i < policy->overlay_n; i++)
+        if (policy_asks_for_network(policy->overlays[i]))
+            return true;
+    return false;
+}
+
 static struct expr_value text_value(const char *text)
 {
     return (struct expr_value){.kind = EXPR_STRING, .text = str_of(text ? text : "")};

@@ -8,11 +8,9 @@
 
 #include "surface/cli/commands.h"
 
-#include <fcntl.h>
 #include <string.h>
 
 #include "flow/decide/decide.h"
-#include "lib/base/io.h"
 #include "lib/base/limits.h"
 #include "lib/json/json.h"
 #include "model/run.h"
@@ -23,8 +21,8 @@
 
 struct side {
     struct policy *policy;
-    struct policy_texts texts;
-    const struct json *root;
+    size_t layer_n;
+    const struct json *layers[1 + POLICY_OVERLAYS_MAX]; /* the policy and its overlays */
 };
 
 /* Commands whose verdict changes in the same way: one of them, and how many were tried. */
@@ -46,17 +44,30 @@ struct diff {
 
 /* ---- reading ---- */
 
-static int open_side(struct invocation *inv, const char *path, struct side *out, struct err *err)
+static int add_layer(struct invocation *inv, struct str text, struct side *out, struct err *err)
 {
-    AUTO_BUF struct buf text = BUF(POLICY_TEXT_MAX);
     struct mark where;
 
-    if (file_read(AT_FDCWD, path, &text, err) < 0)
+    return yaml_parse(&inv->mem, text, &out->layers[out->layer_n++], &where, err);
+}
+
+static int open_side(struct invocation *inv, const char *path, struct side *out, struct err *err)
+{
+    AUTO_POLICY_PROBLEM struct policy_problem problem = {0};
+    struct policy_texts texts;
+    struct str text;
+
+    if (policy_open_showing(path, &out->policy, &problem, err) < 0) {
+        cli_show_place(inv, problem.mark, buf_str(&problem.text));
         return -1;
-    if (policy_parse(buf_str(&text), &out->policy, &where, err) < 0 ||
-        policy_texts(&inv->mem, arena_str(&inv->mem, buf_str(&text)), &out->texts, err) < 0 ||
-        yaml_parse(&inv->mem, out->texts.policy, &out->root, &where, err) < 0)
+    }
+    text = arena_str(&inv->mem, buf_str(&problem.text));
+    if (policy_texts(&inv->mem, text, &texts, err) < 0 ||
+        add_layer(inv, texts.policy, out, err) < 0)
         return err_in(err, "%s", path);
+    for (size_t i = 0; i < texts.overlay_n; i++)
+        if (add_layer(inv, texts.overlays[i], out, err) < 0)
+            return err_in(err, "%s", path);
     return 0;
 }
 
@@ -151,7 +162,7 @@ static bool has_item(struct diff *diff, const struct json *list, const char *ite
     return false;
 }
 
-/* Rules, whatever their order: it decides only which of equals is named. */
+/* Rules that only one of them has, wherever they stand. */
 static void compare_rules(struct diff *diff, const char *section, const struct json *a,
                           const struct json *b)
 {
@@ -173,62 +184,135 @@ static void compare_rules(struct diff *diff, const char *section, const struct j
         }
 }
 
-static void compare_section(struct diff *diff, const char *key)
+/* The same rules in another order, or oftener: of those that say the same the first is named, with
+ * its reason and whose word it needs. */
+static void compare_places(struct diff *diff, const char *section, const struct json *a,
+                           const struct json *b)
 {
-    const struct json *a = json_get(diff->a.root, key), *b = json_get(diff->b.root, key);
+    const struct json *left = a->first, *right = b->first;
+
+    for (size_t i = 0; left || right; i++) {
+        const char *before = canonical(diff->inv, left), *after = canonical(diff->inv, right);
+
+        if (!is_same(before, after))
+            tell(diff, section, arena_printf(&diff->inv->mem, "%zu", i), before, after);
+        left = left ? left->next : NULL;
+        right = right ? right->next : NULL;
+    }
+}
+
+static bool holds_rules(const char *key)
+{
+    return strcmp(key, "commands") == 0 || strcmp(key, "paths") == 0;
+}
+
+static void compare_section(struct diff *diff, const char *name, const char *key,
+                            const struct json *a, const struct json *b)
+{
     const char *before = canonical(diff->inv, a), *after = canonical(diff->inv, b);
     bool are_maps = a && b && a->kind == JSON_OBJECT && b->kind == JSON_OBJECT;
+    size_t told = diff->section_n;
 
     if (is_same(before, after))
         return;
-    if (strcmp(key, "commands") == 0 || strcmp(key, "paths") == 0)
-        compare_rules(diff, key, a, b);
+    if (holds_rules(key))
+        compare_rules(diff, name, a, b);
     else if (are_maps)
-        compare_members(diff, key, a, b);
-    else
-        tell(diff, key, NULL, before, after);
+        compare_members(diff, name, a, b);
+    if (diff->section_n != told)
+        return;
+    if (holds_rules(key) && a && b)
+        compare_places(diff, name, a, b);
+    else /* also a list without rules, which is not the same as none */
+        tell(diff, name, NULL, before, after);
 }
 
-static void compare_overlays(struct diff *diff)
+/* The policy of both, or an overlay; either may be NULL. */
+static void compare_layer(struct diff *diff, const char *layer, const struct json *a,
+                          const struct json *b)
 {
-    const struct policy_texts *a = &diff->a.texts, *b = &diff->b.texts;
+    struct arena *mem = &diff->inv->mem;
 
-    for (size_t i = 0; i < a->overlay_n || i < b->overlay_n; i++) {
-        const char *before = i < a->overlay_n ? arena_text(&diff->inv->mem, a->overlays[i]) : NULL;
-        const char *after = i < b->overlay_n ? arena_text(&diff->inv->mem, b->overlays[i]) : NULL;
-
-        if (!is_same(before, after))
-            tell(diff, arena_printf(&diff->inv->mem, "overlay %zu", i + 1), NULL, before, after);
+    if (!a || !b) {
+        tell(diff, layer, NULL, canonical(diff->inv, a), canonical(diff->inv, b));
+        return;
     }
-}
-
-static void compare_sections(struct diff *diff)
-{
-    json_each(member, diff->a.root) compare_section(diff, arena_text(&diff->inv->mem, member->key));
-    json_each(member, diff->b.root)
+    json_each(member, a)
     {
-        const char *key = arena_text(&diff->inv->mem, member->key);
+        const char *key = arena_text(mem, member->key);
 
-        if (!json_get(diff->a.root, key))
-            compare_section(diff, key);
+        compare_section(diff, layer ? arena_printf(mem, "%s, %s", layer, key) : key, key, member,
+                        json_get(b, key));
     }
-    compare_overlays(diff);
+    json_each(other, b)
+    {
+        const char *key = arena_text(mem, other->key);
+
+        if (!json_get(a, key))
+            compare_section(diff, layer ? arena_printf(mem, "%s, %s", layer, key) : key, key, NULL,
+                            other);
+    }
+}
+
+static size_t most_layers(const struct diff *diff)
+{
+    return diff->a.layer_n > diff->b.layer_n ? diff->a.layer_n : diff->b.layer_n;
+}
+
+static void compare_layers(struct diff *diff)
+{
+    for (size_t i = 0; i < most_layers(diff); i++)
+        compare_layer(diff, i ? arena_printf(&diff->inv->mem, "overlay %zu", i) : NULL,
+                      diff->a.layers[i], diff->b.layers[i]);
+}
+
+/* ---- whether verdicts on commands can differ ---- */
+
+static bool has_same_rules(struct diff *diff, const struct json *a, const struct json *b)
+{
+    static const char *const keys[] = {"default",  "commands", "paths",
+                                       "external", "mode",     "requires_release"};
+
+    if (!a || !b)
+        return false;
+    for (size_t i = 0; i < COUNT(keys); i++)
+        if (!is_same(canonical(diff->inv, json_get(a, keys[i])),
+                     canonical(diff->inv, json_get(b, keys[i]))))
+            return false;
+    return true;
+}
+
+/* What else counts: a policy that cannot be held lets nothing run, and rules may go by whether
+ * there is a network. */
+struct grounds {
+    bool is_held, has_network;
+};
+
+static struct grounds grounds_of(const struct policy *policy)
+{
+    static const char *const command[] = {"brig-example", NULL};
+    struct grounds grounds = {0};
+    struct run run;
+    struct err err;
+
+    run_init(&run);
+    run.action.argv = (struct words){command, 1};
+    if (decide_run(policy, &run, &err) == 0)
+        grounds = (struct grounds){!run.demand.not_enforceable, run.demand.network_rules.n != 0};
+    run_done(&run);
+    return grounds;
 }
 
 /* Whether nothing that verdicts on commands come from differs, in any layer. */
 static bool judges_alike(struct diff *diff)
 {
-    static const char *const keys[] = {"default",  "commands", "paths",
-                                       "external", "mode",     "requires_release"};
+    struct grounds a = grounds_of(diff->a.policy), b = grounds_of(diff->b.policy);
 
-    for (size_t i = 0; i < COUNT(keys); i++)
-        if (!is_same(canonical(diff->inv, json_get(diff->a.root, keys[i])),
-                     canonical(diff->inv, json_get(diff->b.root, keys[i]))))
-            return false;
-    if (diff->a.texts.overlay_n != diff->b.texts.overlay_n)
+    if (a.is_held != b.is_held ||
+        (a.has_network != b.has_network && policy_asks_for_network(diff->a.policy)))
         return false;
-    for (size_t i = 0; i < diff->a.texts.overlay_n; i++)
-        if (!str_eq(diff->a.texts.overlays[i], diff->b.texts.overlays[i]))
+    for (size_t i = 0; i < most_layers(diff); i++)
+        if (!has_same_rules(diff, diff->a.layers[i], diff->b.layers[i]))
             return false;
     return true;
 }
@@ -256,6 +340,7 @@ static struct verdict ask(struct diff *diff, const struct policy *policy, struct
     run.action.tenant = "default";
     run.action.image = "host";
     run.action.provider = "local";
+    run.action.network = NETWORK_DEFAULT;
     if (decide_run(policy, &run, &err) == 0)
         verdict = keep(&diff->inv->mem, &run.verdict);
     run_done(&run);
@@ -401,7 +486,7 @@ int run_policy_diff(struct invocation *inv)
         open_side(inv, inv->operands.v[1], &diff.b, &err) < 0) {
         status = cli_error(inv, &err);
     } else {
-        compare_sections(&diff);
+        compare_layers(&diff);
         diff.is_complete = judges_alike(&diff);
         if (!diff.is_complete)
             samples = compare_commands(&diff);

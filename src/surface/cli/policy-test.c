@@ -240,6 +240,7 @@ static int try_command(struct table *table, const struct json *one, bool *passed
     run.action.provider = text_or(table, one, "provider", "local");
     run.action.tool = text_in(table, one, "tool");
     run.action.kind = run.action.tool ? ACTION_TOOL : ACTION_RUN;
+    run.action.network = NETWORK_DEFAULT; /* as where nobody says */
     (void)json_is_int(json_get(one, "at"), &run.decided_at);
     if (decide_run(table->policy, &run, err) < 0) {
         run_done(&run);
