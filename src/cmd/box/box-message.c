@@ -16,10 +16,11 @@ int message_receive(int fd, struct box_message *out, struct err *err)
 {
     ssize_t got;
 
+    /* That somebody left with a message of ours unread is told once, before what he said last. */
     do
         got = recv(fd, out, sizeof *out, 0);
-    while (got < 0 && errno == EINTR);
-    if (got == 0 || (got < 0 && errno == ECONNRESET))
+    while (got < 0 && (errno == EINTR || errno == ECONNRESET));
+    if (got == 0)
         return 0;
     if (got < 0)
         return err_os(err, "receiving a message");

@@ -266,11 +266,20 @@ static void on_message(struct relay *relay, const struct box_message *message)
     }
 }
 
+/* Whoever ends while we tell it to leaves that unread, which resets the connection: we hear of it
+ * once, and before what it said last. */
+static ssize_t next_message(int fd, struct box_message *out)
+{
+    ssize_t got = recv(fd, out, sizeof *out, MSG_DONTWAIT);
+
+    return got < 0 && errno == ECONNRESET ? recv(fd, out, sizeof *out, MSG_DONTWAIT) : got;
+}
+
 /* false: the other end is gone. */
 static bool take_message(struct relay *relay, int fd)
 {
     struct box_message message;
-    ssize_t got = recv(fd, &message, sizeof message, MSG_DONTWAIT);
+    ssize_t got = next_message(fd, &message);
 
     if (got < 0 && (errno == EINTR || errno == EAGAIN))
         return true;
@@ -286,8 +295,7 @@ static void take_rest(struct relay *relay, int inside_fd)
 {
     struct box_message message;
 
-    while (inside_fd >= 0 &&
-           recv(inside_fd, &message, sizeof message, MSG_DONTWAIT) == (ssize_t)sizeof message)
+    while (inside_fd >= 0 && next_message(inside_fd, &message) == (ssize_t)sizeof message)
         on_message(relay, &message);
 }
 

@@ -60,11 +60,10 @@ int fds_receive_any(int socket_fd, void *bytes, size_t n, int fds[FD_PASS_MAX], 
     ssize_t got;
 
     *fd_n = 0;
+    /* That somebody left with a message of ours unread is told once, before what he said last. */
     do
         got = recvmsg(socket_fd, &message, MSG_CMSG_CLOEXEC);
-    while (got < 0 && errno == EINTR);
-    if (got < 0 && errno == ECONNRESET)
-        return 0;
+    while (got < 0 && (errno == EINTR || errno == ECONNRESET));
     if (got < 0)
         return err_os(err, "receiving descriptors");
     *fd_n = take_fds(&message, fds);
