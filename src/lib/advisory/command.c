@@ -112,11 +112,6 @@ static bool is_versioned(struct str name, const char *list)
     return has_word(list, plain);
 }
 
-static bool is_python(struct str name)
-{
-    return is_versioned(name, " python pypy py ");
-}
-
 /* Interpreters that the document names with a flag, and others like them. */
 static bool is_interpreter(struct str name, bool strict_seed)
 {
@@ -291,37 +286,6 @@ static bool is_program_of_awk(const struct shell_command *c)
     return true;
 }
 
-/* python -m timeit CODE; -m cProfile /dev/stdin: modules that run what they are given. */
-static bool is_module_of_python(const struct shell_command *c)
-{
-    struct str name = {0};
-    size_t at;
-
-    for (at = 1; at < c->word_n && name.n == 0; at++) {
-        struct str word = c->words[at].text;
-
-        if (word.n < 2 || word.p[0] != '-')
-            return false;
-        if (str_is(word, "-W") || str_is(word, "-X"))
-            at++;
-        else if (word.p[1] != '-' && word.p[1] != 'W' && word.p[1] != 'X' &&
-                 memchr(word.p, 'm', word.n)) {
-            const char *behind = strchr(word.p, 'm') + 1;
-
-            name = *behind ? str_of(behind) : at + 1 < c->word_n ? c->words[++at].text : name;
-        }
-    }
-    if (has_word(" timeit code pdb asyncio ", name))
-        return true;
-    if (!has_word(" cProfile profile trace ", name))
-        return false;
-    for (; at < c->word_n; at++)
-        if (c->words[at].known != SHELL_LITERAL || str_starts(c->words[at].text, "/dev/") ||
-            str_starts(c->words[at].text, "/proc/"))
-            return true;
-    return false;
-}
-
 /* ex and its like are told what to do by their input, when that is no terminal. */
 static bool is_editor_with_input(const struct shell_command *c)
 {
@@ -334,8 +298,6 @@ static bool evaluates(const struct shell_command *c)
 {
     if (is_program_of_awk(c) || is_editor_with_input(c))
         return true;
-    if (is_python(c->words[0].text))
-        return is_module_of_python(c);
     if (!is_named(c, " bun deno "))
         return false;
     for (size_t i = 1; i < c->word_n; i++)

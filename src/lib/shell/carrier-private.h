@@ -98,6 +98,10 @@ static inline bool is_option(struct str word)
 
 void look_shell(const struct carried *c);
 
+/* ---- interpreters (carrier-code.c) ---- */
+
+void look_code(const struct carried *c);
+
 /* ---- builtins (carrier-builtin.c) ---- */
 
 /* What they do besides, or instead of, what their words say. */

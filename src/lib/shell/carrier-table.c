@@ -202,9 +202,14 @@ static const struct carrier carriers[] = {
 
 static const struct carrier opaque = {NAMED("opaque"), .kind = CARRIER_OPAQUE};
 
-/* python3.11 is python. */
+/* python3.11 is python, and perl5.36-x86_64-linux-gnu perl. */
 static size_t unversioned(const char *name, size_t n)
 {
+    static const char machine[] = "-linux-gnu";
+    const char *dash = strchr(name, '-');
+
+    if (dash && n > sizeof machine && strcmp(name + n - (sizeof machine - 1), machine) == 0)
+        n = (size_t)(dash - name);
     while (n && ((name[n - 1] >= '0' && name[n - 1] <= '9') || name[n - 1] == '.'))
         n--;
     return n;

@@ -397,20 +397,6 @@ void carry_script(const struct carried *c, size_t at)
     carry(c, words, c->n - at, SHELL_FILE);
 }
 
-static void look_code(const struct carried *c)
-{
-    size_t at = 1;
-    enum options_end end = skip_options(c, &at);
-
-    if (end == OPTIONS_STOP)
-        return;
-    flag_uncertain(c, at - (at > 0));
-    if (end == OPTIONS_UNKNOWN || at >= c->n || str_is(c->words[at].text, "-"))
-        flag(c, SHELL_HIDES | SHELL_INLINE); /* text in an argument, or on standard input */
-    else
-        carry_script(c, at);
-}
-
 static bool is_exec_option(struct str word)
 {
     return str_is(word, "-exec") || str_is(word, "-execdir") || str_is(word, "-ok") ||
