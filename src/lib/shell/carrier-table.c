@@ -234,7 +234,22 @@ static const struct carrier *find_versioned(const char *name)
     return found && found->kind == CARRIER_CODE ? found : NULL;
 }
 
-const struct carrier *carrier_find(const char *name, uint64_t key)
+/* By how they begin. */
+static bool is_opaque(const char *name)
+{
+    static const char *const begins[] = {"ld-linux",        "ld-musl",
+                                         "systemd-cat",     "systemd-nspawn",
+                                         "systemd-inhibit", "systemd-socket-activate"};
+
+    if (name[0] != 'l' && name[0] != 's')
+        return false; /* most of them */
+    for (size_t i = 0; i < COUNT(begins); i++)
+        if (strncmp(name, begins[i], strlen(begins[i])) == 0)
+            return true;
+    return false;
+}
+
+static const struct carrier *find_exact(const char *name, uint64_t key)
 {
     const struct carrier *found = find_row(name, key);
 
@@ -242,9 +257,30 @@ const struct carrier *carrier_find(const char *name, uint64_t key)
         found = find_versioned(name);
     if (found)
         return found;
-    if (name[0] == 'l' && (strncmp(name, "ld-linux", 8) == 0 || strncmp(name, "ld-musl", 7) == 0))
-        return &opaque;
-    return NULL;
+    return is_opaque(name) ? &opaque : NULL;
+}
+
+/* BASH and bash.exe are bash where names have no case. */
+static const struct carrier *find_folded(const char *name)
+{
+    char plain[24];
+    size_t n = strcspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZ"), whole = strlen(name);
+
+    if (whole >= sizeof plain || (n == whole && !(whole > 4 && name[whole - 4] == '.')))
+        return NULL;
+    for (n = 0; n < whole; n++)
+        plain[n] = (char)(name[n] >= 'A' && name[n] <= 'Z' ? name[n] - 'A' + 'a' : name[n]);
+    plain[n] = '\0';
+    if (n > 4 && strcmp(plain + n - 4, ".exe") == 0)
+        plain[n - 4] = '\0';
+    return strcmp(plain, name) == 0 ? NULL : find_exact(plain, name_key(plain));
+}
+
+const struct carrier *carrier_find(const char *name, uint64_t key)
+{
+    const struct carrier *found = find_exact(name, key);
+
+    return found ? found : find_folded(name);
 }
 
 bool shell_is_carrier(const char *name)

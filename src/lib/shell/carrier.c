@@ -604,6 +604,8 @@ void unwrap(struct look *look, size_t at, struct str outermost)
     look_builtin(&c, key);
     if (!c.carrier)
         return;
+    if (c.carrier->kind != CARRIER_OPAQUE && c.carrier->kind != CARRIER_CODE)
+        c.name = c.carrier->row.name; /* in small letters */
     if (c.carrier->kind != CARRIER_OPTION)
         command->carrier = c.name;
     look_by_kind(&c);
