@@ -54,11 +54,11 @@ struct run_options {
     bool is_led; /* its first word says what it does, so that is no file */
 };
 
-extern const struct run_options runs_apt, runs_cargo, runs_compose, runs_cpio, runs_crontab,
-    runs_docker, runs_dpkg, runs_fd, runs_git, runs_go, runs_ip, runs_kubectl, runs_less, runs_make,
-    runs_man, runs_mysql, runs_npm, runs_npx, runs_pnpm, runs_psql, runs_rg, runs_rsync, runs_scp,
-    runs_sed, runs_sftp, runs_sort, runs_split, runs_sqlite, runs_ssh, runs_tar, runs_tcpdump,
-    runs_vim, runs_wget, runs_zip;
+extern const struct run_options runs_apt, runs_cargo, runs_cmake, runs_compose, runs_cpio,
+    runs_crontab, runs_docker, runs_dpkg, runs_fd, runs_git, runs_go, runs_install, runs_ip,
+    runs_kubectl, runs_less, runs_make, runs_man, runs_mysql, runs_npm, runs_npx, runs_pnpm,
+    runs_prove, runs_psql, runs_rg, runs_rsync, runs_run, runs_scp, runs_sed, runs_sftp, runs_sort,
+    runs_split, runs_sqlite, runs_ssh, runs_tar, runs_tcpdump, runs_vim, runs_wget, runs_zip;
 
 /* From the word there on. */
 void look_options(const struct carried *c, const struct run_options *options, size_t from);
@@ -82,12 +82,14 @@ void look_first(const struct carried *c);
 
 void run_meta(const struct carried *c, struct shell_word value);
 
+void look_cmake(const struct carried *c);
 void look_crontab(const struct carried *c);
 void look_git(const struct carried *c);
 void look_ip(const struct carried *c);
 void look_less(const struct carried *c);
 void look_make(const struct carried *c);
 void look_npm(const struct carried *c);
+void look_run(const struct carried *c);
 void look_sed(const struct carried *c);
 void look_tar(const struct carried *c);
 void look_vim(const struct carried *c);

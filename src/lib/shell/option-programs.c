@@ -83,6 +83,48 @@ void look_make(const struct carried *c)
 
 /* ---- commands of a program ---- */
 
+/* cmake -E env NAME=VALUE COMMAND, -E time COMMAND, -E chdir FOLDER COMMAND. */
+void look_cmake(const struct carried *c)
+{
+    size_t at = 3;
+
+    if (c->n < 4 || !str_is(c->words[1].text, "-E"))
+        return;
+    if (str_is(c->words[2].text, "chdir"))
+        at = 4;
+    else if (str_is(c->words[2].text, "env"))
+        while (at < c->n && (c->words[at].text.p[0] == '-' || strchr(c->words[at].text.p, '=')))
+            at++;
+    else if (!str_is(c->words[2].text, "time"))
+        return;
+    run_words(c, at, 0);
+}
+
+/* bundle exec COMMAND, poetry run COMMAND. Behind options of theirs it may begin anywhere. */
+void look_run(const struct carried *c)
+{
+    size_t at = 1;
+    bool after_option = false, sure;
+
+    for (; at < c->n && !listed(" exec run ", c->words[at].text.p, c->words[at].text.n); at++) {
+        bool option = c->words[at].text.p[0] == '-';
+
+        if (!option && !after_option)
+            return; /* it is told to do something else */
+        after_option = option;
+    }
+    if (++at >= c->n)
+        return;
+    sure = c->words[at].text.p[0] != '-' || str_is(c->words[at].text, "--");
+    at += sure && str_is(c->words[at].text, "--");
+    if (sure) {
+        run_words(c, at, 0);
+        return;
+    }
+    run_value(c, RUNS_UNSEEN, c->words[0], NULL);
+    flag(c, SHELL_SCANS);
+}
+
 /* ip netns exec NAME COMMAND, ip vrf exec NAME COMMAND; each may be abbreviated. */
 void look_ip(const struct carried *c)
 {
@@ -177,9 +219,27 @@ void look_crontab(const struct carried *c)
 
 /* ---- words with a plus ---- */
 
+/* Without a terminal its input is read as commands; with the word "-" it is a text. */
+static bool reads_commands(const struct carried *c)
+{
+    const struct shell_command *command = &c->look->v[c->at];
+    bool is_text = false, is_silent = strcmp(c->name, "ex") == 0;
+
+    for (size_t i = 1; i < c->n; i++) {
+        struct str word = c->words[i].text;
+
+        is_text |= str_is(word, "-");
+        is_silent |= word.n > 1 && word.p[0] == '-' && strpbrk(word.p, "eEs");
+    }
+    return (command->input_kind == SHELL_INPUT_PIPE || command->input_kind == SHELL_INPUT_TEXT) &&
+           (is_silent || !is_text);
+}
+
 void look_vim(const struct carried *c)
 {
     look_options(c, c->carrier->runs, 1);
+    if (c->n && reads_commands(c))
+        run_value(c, RUNS_UNSEEN, c->words[0], NULL);
     for (size_t i = 1; i < c->n && !str_is(c->words[i].text, "--"); i++)
         if (str_starts(c->words[i].text, "+") && c->words[i].text.n > 1)
             run_value(c, RUNS_EDITOR, tail_of(&c->words[i], c->words[i].text.p + 1), NULL);

@@ -90,7 +90,10 @@ const struct run_options runs_man = {
 const struct run_options runs_less = {.look = look_less};
 
 const struct run_options runs_vim = {
-    .look = look_vim, .v = OPTIONS({.letters = "c", .name = "--cmd", .as = RUNS_EDITOR})};
+    .look = look_vim, .v = OPTIONS(
+        {.letters = "c", .name = "--cmd", .as = RUNS_EDITOR},
+        {.letters = "S", .as = RUNS_FILE},
+        {.letters = "u", .as = RUNS_FILE})};
 
 /* ---- the network ---- */
 
@@ -156,5 +159,13 @@ const struct run_options runs_dpkg = {
                  {.name = "--post-invoke", .as = RUNS_TEXT},
                  {.name = "--status-logger", .as = RUNS_TEXT})};
 
+const struct run_options runs_install = {
+    .v = OPTIONS({.name = "--strip-program", .at_least = 8, .as = RUNS_PROGRAM})};
+
+const struct run_options runs_prove = {
+    .values = "IMPja", .v = OPTIONS({.letters = "e", .name = "--exec", .at_least = 4, .as = RUNS_START})};
+
+const struct run_options runs_cmake = {.look = look_cmake};
+const struct run_options runs_run = {.look = look_run};
 const struct run_options runs_crontab = {.look = look_crontab};
 /* clang-format on */

@@ -66,6 +66,15 @@ bool is_steering_variable(const char *assignment)
         "PHP_INI_SCAN_DIR",
         "TAR_OPTIONS",
         "RSYNC_RSH",
+        "RSYNC_CONNECT_PROG",
+        "ZIPOPT",
+        "MANOPT",
+        "RIPGREP_CONFIG_PATH",
+        "WGETRC",
+        "APT_CONFIG",
+        "PSQLRC",
+        "KUBECTL_EXTERNAL_DIFF",
+        "HGRCPATH",
         "OPENSSL_CONF",
     };
     static const char *const prefixes[] = {

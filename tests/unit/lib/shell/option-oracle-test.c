@@ -328,6 +328,46 @@ TEST(vim_runs_commands_behind_a_bang)
     CHECK_ALL("echo one > f", cases);
 }
 
+TEST(cmake_runs_what_follows_some_of_its_commands)
+{
+    static const struct ran cases[] = {
+        {{"cmake", "-E", "env", "--unset=B", "A=b", "touch", "hit"}, false},
+        {{"cmake", "-E", "chdir", ".", "touch", "hit"},              false},
+        {{"cmake", "-E", "time", "touch", "hit"},                    false},
+        {{"cmake", "-E", "echo", "touch", "hit"},                    true },
+    };
+
+    need("cmake");
+    CHECK_ALL("", cases);
+}
+
+TEST(install_and_prove_run_what_options_say)
+{
+    static const struct ran cases[] = {
+        {{"install", "-s", "--strip-program=./prog", "f", "g"}, false},
+        {{"install", "-s", "--strip-prog", "./prog", "f", "g"}, false},
+        {{"install", "-m", "755", "f", "g"},                    true },
+        {{"prove", "-e", "touch hit", "f"},                     false},
+        {{"prove", "-qe", "touch hit", "f"},                    false},
+        {{"prove", "--exec=touch hit", "f"},                    false},
+        {{"prove", "-v", "f"},                                  true },
+    };
+
+    need("install");
+    need("prove");
+    CHECK_ALL("echo one > f", cases);
+}
+
+TEST(ssh_agent_runs_its_words)
+{
+    static const struct ran cases[] = {
+        {{"ssh-agent", "-t", "1", "touch", "hit"}, false},
+    };
+
+    need("ssh-agent");
+    CHECK_ALL("", cases);
+}
+
 TEST(ssh_and_scp_run_on_this_machine_what_options_say)
 {
     static const struct ran cases[] = {
