@@ -249,6 +249,12 @@ struct testing {
     bool evaluates;
 };
 
+/* $? and $# are numbers, too. */
+static bool is_number(struct str word)
+{
+    return is_integer(word) || str_is(word, "$?") || str_is(word, "$#");
+}
+
 static void note_operand(struct testing *t, struct str word)
 {
     static const char *const names[] = {"-eq", "-ne", "-lt", "-le", "-gt", "-ge"};
@@ -257,7 +263,7 @@ static void note_operand(struct testing *t, struct str word)
     for (size_t i = 0; i < COUNT(names); i++)
         compares |= str_is(word, names[i]);
     t->evaluates |= str_is(word, "-v") || str_is(word, "-R") || memchr(word.p, '\\', word.n) ||
-                    (compares && !is_integer(t->before)) || (t->compares && !is_integer(word));
+                    (compares && !is_number(t->before)) || (t->compares && !is_number(word));
     t->before = word;
     t->compares = compares;
 }
