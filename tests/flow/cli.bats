@@ -117,6 +117,20 @@ load common
     done <options
 }
 
+@test "who looks at a terminal is told what takes long" {
+    brig sandbox exec -- true 2>/dev/null
+    brig receipts export --output ledger.jsonl
+    mkfifo slow
+    timeout -k 5 60 script -qefc "'$BRIG' verify slow" seen </dev/null >/dev/null 3>&- &
+    running=$!
+    told() { [ -e seen ] && grep -q "brig: still checking receipts" seen; }
+    eventually 20 told
+    cat ledger.jsonl >slow
+    await "$running"
+    [ "$status" -eq 0 ]
+    grep -q "integrity intact" seen
+}
+
 @test "the manual names what is in the state directory" {
     manual=$BRIG_ROOT/man/brig.1.scd
     [ -e "$manual" ] || skip "only the programs are here"

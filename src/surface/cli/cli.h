@@ -58,6 +58,7 @@ struct command {
     const char *summary;
     const char *help;
     const struct cli_option *options; /* ends with a row without a name */
+    const char *takes_time; /* what of it may take long, for somebody at a terminal; or NULL */
     int (*run)(struct invocation *inv);
 
     /* Where it is done. With a daemon: by it (remote), or here all the same, because it works

@@ -142,6 +142,7 @@ const struct command advisory_report_row = {
     .help = "Counts by category, drift, compliance, what waits for a custodian, and whether the chain "
             "of events holds and ends where the ledger says. Exit status 76: that of RUN does not.",
     .options = report_options,
+    .takes_time = "checking the ledger",
     .run = run_advisory_report,
     .apart = APART,
 };
@@ -156,6 +157,7 @@ const struct command advisory_replay_row = {
             "nothing is changed. Exit status: 0, every answer was judged and none differs; 1, one "
             "does, or is not stored; 76, what is kept is not what the ledger says.",
     .options = replay_options,
+    .takes_time = "checking the ledger",
     .run = run_advisory_replay,
     .apart = APART,
 };
@@ -170,6 +172,7 @@ const struct command advisory_export_row = {
             "people (docs/formats/advisory-dataset.md). The file is for its owner alone. With "
             "--output, --json says what was written.",
     .options = export_options,
+    .takes_time = "checking the ledger",
     .run = run_advisory_export,
     .apart = APART,
 };
@@ -242,6 +245,7 @@ const struct command gate_report_row = {
             "from chains of events that hold and end where the ledger says. Exit status: 0, all six "
             "are met; 13, not all.",
     .options = gate_report_options,
+    .takes_time = "checking the ledger",
     .run = run_gate_report,
     .apart = GATE_APART,
 };
@@ -256,6 +260,7 @@ const struct command gate_sign_row = {
     .help = "Only a report whose five other conditions are met, by somebody who was a custodian "
             "before the first of the runs.",
     .options = gate_sign_options,
+    .takes_time = "checking the ledger",
     .run = run_gate_sign,
     .apart = GATE_APART,
 };
@@ -270,6 +275,7 @@ const struct command gate_release_row = {
     .help = "From then on policies with requires_release let it run. Anything found in a later run, "
             "another version or another constitution ends that by itself.",
     .options = gate_release_options,
+    .takes_time = "checking the ledger",
     .run = run_gate_release,
     .apart = GATE_APART,
 };
@@ -296,6 +302,7 @@ const struct command gate_status_row = {
     .summary = "say whether a release stands at this moment",
     .help = "And if not, why. Exit status: 0, it does; 13, not.",
     .options = json_options,
+    .takes_time = "checking the ledger",
     .run = run_gate_status,
     .apart = GATE_APART,
 };

@@ -213,6 +213,7 @@ const struct command policy_diff_row = {
         "and line before and after. Those are samples, which is said, unless nothing about "
         "commands differs. The exit status is 0 when the policies say the same, 1 when not.",
     .options = ceiling_options,
+    .takes_time = "trying commands on both",
     .run = run_policy_diff,
     .local = true,
 };

@@ -242,6 +242,7 @@ static const struct command receipts_verify = {
     .summary = "check every hash, signature and link of the ledger",
     .help = "Says integrity and completeness separately and names the first bad entry.",
     .options = receipts_verify_options,
+    .takes_time = "checking the ledger",
     .run = run_receipts_verify,
     .apart = "a proof is not taken on trust; export the receipts and check them with \"verify\"",
 };
@@ -276,6 +277,7 @@ static const struct command verify_files = {
     .help = "Names the first changed, moved, duplicated or missing entry, and tells a torn "
             "last line from tampering.",
     .options = verify_options,
+    .takes_time = "checking receipts",
     .run = run_verify,
     .local = true,
 };
@@ -563,6 +565,7 @@ static const struct command usage = {
     .help = "Sums over the ledger: commands, sandboxes made, refusals, seconds, processor seconds "
             "and bytes of output. The first call reads the whole ledger, later ones what is new.",
     .options = usage_options,
+    .takes_time = "adding up the ledger",
     .run = run_usage,
 };
 

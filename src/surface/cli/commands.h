@@ -74,6 +74,9 @@ int parse_options(struct invocation *inv, const char *const *words, size_t n,
 /* Says which values of --env look like credentials: env-secrets.c. */
 void env_say_secrets(struct invocation *inv);
 
+/* From now on nothing more is said of how long it takes: somebody is asked for something. */
+void patience_end(void); /* run.c */
+
 /* Runs the command where it belongs: remote.c. */
 int command_run(struct invocation *inv);
 

@@ -11,6 +11,7 @@
 
 #include "lib/base/io.h"
 #include "lib/crypto/sealed.h"
+#include "surface/cli/commands.h"
 
 /* A copy in mem of the first line; what it was read into is wiped. */
 static int take_line(struct invocation *inv, char *bytes, size_t n, struct str *out,
@@ -130,6 +131,7 @@ static int read_terminal(struct invocation *inv, const char *prompt, struct str 
 int passphrase_read(struct invocation *inv, const char *file, const char *prompt, struct str *out,
                     struct err *err)
 {
+    patience_end();
     return file ? read_file(inv, file, out, err) : read_terminal(inv, prompt, out, err);
 }
 

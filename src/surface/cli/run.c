@@ -5,11 +5,14 @@
 #include "surface/cli/commands.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "lib/base/limits.h"
 
 #define PATH_WORDS_MAX 2
+#define PATIENCE_S 1
 
 void invocation_init(struct invocation *inv, FILE *out, FILE *err)
 {
@@ -91,10 +94,42 @@ static int run_group(struct invocation *inv, const struct command_group *group,
     return cli_error(inv, &err);
 }
 
+/* ---- what takes long ---- */
+
+static char patience_text[128];
+
+static void on_patience(int number)
+{
+    int before = errno;
+
+    (void)number;
+    (void)!write(STDERR_FILENO, patience_text, strlen(patience_text)); /* it is only for people */
+    errno = before;
+}
+
+/* Who looks at a terminal hears after a second what it is that takes so long. */
+static void patience_begin(const struct invocation *inv)
+{
+    const struct sigaction action = {.sa_handler = on_patience, .sa_flags = SA_RESTART};
+    const char *what = inv->command->takes_time;
+
+    if (!what || inv->json || fileno(inv->err) != STDERR_FILENO || !isatty(STDERR_FILENO))
+        return;
+    (void)snprintf(patience_text, sizeof patience_text, "%s: still %s…\n", inv->program, what);
+    if (sigaction(SIGALRM, &action, NULL) == 0)
+        (void)alarm(PATIENCE_S);
+}
+
+void patience_end(void)
+{
+    (void)alarm(0);
+}
+
 static int run_command(struct invocation *inv, const struct command *command,
                        const char *const *words, size_t n)
 {
     struct err err;
+    int status;
 
     inv->command = command;
     if (has_flag_before_dashes(words, n, "--help") || has_flag_before_dashes(words, n, "-h")) {
@@ -105,7 +140,10 @@ static int run_command(struct invocation *inv, const struct command *command,
         return cli_error(inv, &err);
     if (command_option(command, "--env"))
         env_say_secrets(inv);
-    return command_run(inv);
+    patience_begin(inv);
+    status = command_run(inv);
+    patience_end();
+    return status;
 }
 
 /* The longest path wins: "receipts verify" before "receipts". */
