@@ -482,3 +482,45 @@ every_way() {
     api '/v1/gate/helper?runs=0'
     refused 400 invalid
 }
+
+# all_of PATH LIST KEY: KEY of every item, page by page, one a line; and how many pages there were, in $pages.
+all_of() {
+    local after="" found
+    pages=0
+    : >all
+    while api "$1?limit=${4-100}${after:+&after=$after}" && [ "$http" = 200 ]; do
+        found=$(jq -r ".$2[] | $3" <<<"$output") || return
+        [ -n "$found" ] || return 0
+        echo "$found" >>all
+        after=$(jq -r .next_after <<<"$output")
+        pages=$((pages + 1))
+    done
+    return 1
+}
+
+@test "what is large comes in more pages, and all of it comes" {
+    served
+    begin
+    head -c 120000 /dev/zero | tr '\0' x >large
+    for i in $(seq 30); do
+        jq -cn --rawfile c large '{action_request: {type: "filesystem", operation: "create", target: "/sandbox/output/a.txt", risk: "reversible", content: $c}}' >body
+        post "$S/$session/actions" @body
+        [ "$http" = 201 ]
+    done
+    all_of "$S/$session/actions" actions .request_id
+    [ "$(sort -u all | wc -l)" -eq 30 ]
+    [ "$pages" -gt 1 ]
+    # Each is six times as long when it is told.
+    head -c 130000 /dev/zero | tr '\0' '\1' >large
+    jq -cn --rawfile c large '{text: "go on", output: $c}' >body
+    for i in $(seq 20); do
+        post "$S/$session/turns" @body
+        [ "$http" = 200 ]
+    done
+    TOKEN=$person
+    all_of "$S/$session/envelopes" turns .turn 20
+    [ "$(xargs <all)" = "$(seq -s ' ' 20)" ]
+    [ "$pages" -gt 1 ]
+    all_of "$S/$session/view" turns .turn
+    [ "$(xargs <all)" = "$(seq -s ' ' 20)" ]
+}

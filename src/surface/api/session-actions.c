@@ -112,6 +112,8 @@ struct listing {
     uint64_t limit;
     struct json *list;
     const char *last;
+    size_t bytes;
+    bool is_full;
 };
 
 static int list_one(void *context, const struct advise_action *found, struct err *err)
@@ -122,7 +124,8 @@ static int list_one(void *context, const struct advise_action *found, struct err
     struct json *json;
     struct err why;
 
-    if (strcmp(found->id, listing->after) <= 0 || listing->list->n >= listing->limit)
+    if (strcmp(found->id, listing->after) <= 0 || listing->list->n >= listing->limit ||
+        listing->is_full)
         return 0;
     /* Once more, for what is too late by now. */
     if (advise_action_show(listing->advise, mem, found->id, &action, err) < 0)
@@ -131,6 +134,9 @@ static int list_one(void *context, const struct advise_action *found, struct err
     /* One that cannot be read is named, and the others are shown all the same. */
     if (put_reading(listing->call, listing->advise, &action, json, &why) < 0)
         json_put_text(mem, json, "fault", why.text);
+    listing->is_full = !session_page_takes(&listing->bytes, json);
+    if (listing->is_full)
+        return 0;
     json_push(listing->list, json);
     listing->last = action.id;
     return 0;
@@ -313,8 +319,8 @@ const struct route routes_session_actions[] = {
      .query_size = sizeof(struct page_query),
      .name = "listAdvisoryActions",
      .summary = "What an agent asked for.",
-     .answer = "In the order of their ids, those that are pending with what Brig reads in them, or why it cannot (fault). The next "
-               "page begins after next_after.",
+     .answer = "In the order of their ids, those that are pending with what Brig reads in them, or why it cannot (fault). At most "
+               "limit, and fewer when they are large. The next page begins after next_after.",
      .handle = list},
     {.method = HTTP_GET,
      .path = "/v1/advisory/sessions/{id}/actions/{action}",

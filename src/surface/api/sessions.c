@@ -55,6 +55,16 @@ static struct json *session_json(struct arena *mem, const struct advise *advise)
     return json;
 }
 
+bool session_page_takes(size_t *bytes, const struct json *one)
+{
+    AUTO_BUF struct buf text = BUF(API_BODY_MAX);
+    bool is_first = *bytes == 0;
+    struct err larger;
+
+    *bytes += json_compact(one, &text, &larger) == 0 ? text.n : API_BODY_MAX;
+    return is_first || *bytes <= SESSION_PAGE_BYTES_MAX;
+}
+
 /* ---- begin, end ---- */
 
 struct begin_body {
@@ -247,6 +257,7 @@ struct pages {
     struct call *call;
     struct json *list;
     uint64_t last;
+    size_t bytes;
 };
 
 static int on_shown(void *context, uint64_t turn, struct str client_view, struct err *err)
@@ -258,6 +269,8 @@ static int on_shown(void *context, uint64_t turn, struct str client_view, struct
     (void)err;
     json_put_int(mem, one, "turn", (int64_t)turn);
     json_put(one, "client_view", json_text(mem, client_view));
+    if (!session_page_takes(&pages->bytes, one))
+        return 0;
     json_push(pages->list, one);
     pages->last = turn;
     return 0;
@@ -272,6 +285,8 @@ static int keep_one(struct pages *pages, const struct json *one, struct err *err
     const struct json *own = NULL;
     struct mark where;
 
+    if (!session_page_takes(&pages->bytes, one))
+        return 0;
     if (json_compact(one, &text, err) < 0 ||
         json_parse(mem, arena_str(mem, buf_str(&text)), &own, &where, err) < 0)
         return -1;
@@ -300,7 +315,7 @@ static int view(struct call *call, const void *body, const void *query, struct e
 {
     AUTO(advise) struct advise *advise = NULL;
     const struct from_query *from = query;
-    struct pages pages = {call, json_array(&call->mem), from->after};
+    struct pages pages = {call, json_array(&call->mem), from->after, 0};
 
     (void)body;
     if (session_open(call, &advise, err) < 0 ||
@@ -314,7 +329,7 @@ static int envelopes(struct call *call, const void *body, const void *query, str
 {
     AUTO(advise) struct advise *advise = NULL;
     const struct from_query *from = query;
-    struct pages pages = {call, json_array(&call->mem), from->after};
+    struct pages pages = {call, json_array(&call->mem), from->after, 0};
 
     (void)body;
     if (session_open(call, &advise, err) < 0 ||
@@ -328,7 +343,7 @@ static int events(struct call *call, const void *body, const void *query, struct
 {
     AUTO(advise) struct advise *advise = NULL;
     const struct from_query *from = query;
-    struct pages pages = {call, json_array(&call->mem), from->after};
+    struct pages pages = {call, json_array(&call->mem), from->after, 0};
 
     (void)body;
     if (session_open(call, &advise, err) < 0 ||
@@ -473,7 +488,8 @@ const struct route routes_sessions[] = {
      .query_size = sizeof(struct from_query),
      .name = "viewAdvisorySession",
      .summary = "What people may be shown of a session.",
-     .answer = "The client_view of each turn, and nothing else the agent said. The next page begins after next_after.",
+     .answer = "The client_view of each turn, and nothing else the agent said; at most limit, and fewer when they are large. The next "
+               "page begins after next_after.",
      .handle = view},
     {.method = HTTP_GET,
      .path = "/v1/advisory/sessions/{id}/envelopes",
@@ -484,7 +500,8 @@ const struct route routes_sessions[] = {
      .name = "listAdvisoryEnvelopes",
      .summary = "What the agent said, whole, for those who govern; never for a screen.",
      .answer = "Each answer as it was said, what was none wrapped in an envelope, with the runtime's block governance: run_id, seq, "
-               "constitution_sha256, drift, events, prev_hash, hash. 500 when it is not what the chain has the hash of.",
+               "constitution_sha256, drift, events, prev_hash, hash. At most limit, and fewer when they are large; the "
+               "next page begins after next_after. 500 when it is not what the chain has the hash of.",
      .handle = envelopes},
     {.method = HTTP_GET,
      .path = "/v1/advisory/sessions/{id}/events",
