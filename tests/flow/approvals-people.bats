@@ -595,3 +595,19 @@ Y
     run -0 brig approvals custodians --json
     json_is '.custodians | length' 1
 }
+
+@test "passwords of addresses and options are not shown" {
+    run -77 brig sandbox exec --policy team.yaml --env DB_PASS=hunter2a --env MYSQL_PWD=hunter2b --env PWD=/visible -- \
+        echo https://me:hunter2c@example.com/x --password=hunter2d PGPASSWORD=hunter2e --token-file=visible \
+        'curl http://a:hunter2f@b http://c@d http://e:f' ghp_0123456789:x://y:hunter2g@z
+    id=$(brig approvals list --json | jq -r '.approvals[0].approval_id')
+    run -0 brig approvals show "$id"
+    says "https://me:(hidden: 8 bytes that look like a secret)@example.com/x"
+    says "--password=(hidden: 8 bytes that look like a secret)"
+    says "--token-file=visible"
+    says "curl http://a:(hidden: 8 bytes that look like a secret)@b http://c@d http://e:f"
+    says "(hidden: 14 bytes that look like a secret):x://y:(hidden: 8 bytes that look like a secret)@z"
+    says "PWD=/visible"
+    not grep -q hunter2 <<<"$output"
+    not grep -q hunter2 "$BRIG_HOME/approvals.db" "$BRIG_HOME/approvals.db-wal"
+}

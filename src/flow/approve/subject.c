@@ -22,15 +22,39 @@ static bool has_word(struct str name, const char *word)
     return false;
 }
 
+static bool ends_with(struct str name, const char *end)
+{
+    size_t n = strlen(end);
+
+    return name.n >= n && has_word((struct str){name.p + name.n - n, n}, end);
+}
+
 /* A variable that is called like a secret is taken for one. */
 static bool is_secret_name(struct str name)
 {
     static const char *const words[] = {"PASSWORD",    "PASSWD",     "PASSPHRASE", "SECRET",
                                         "TOKEN",       "CREDENTIAL", "API_KEY",    "APIKEY",
                                         "PRIVATE_KEY", "ACCESS_KEY"};
+    static const char *const ends[] = {"_PASS", "_PWD", "_PAT", "_KEY"};
 
     for (size_t i = 0; i < COUNT(words); i++)
         if (has_word(name, words[i]))
+            return true;
+    for (size_t i = 0; i < COUNT(ends); i++)
+        if (ends_with(name, ends[i]))
+            return true;
+    return false;
+}
+
+/* An option is, when that is how its name ends: --token-file has a file behind it. */
+static bool is_secret_option(struct str name)
+{
+    static const char *const ends[] = {"PASSWORD",   "PASSWD",  "PASSPHRASE", "SECRET",
+                                       "TOKEN",      "API-KEY", "APIKEY",     "PRIVATE-KEY",
+                                       "ACCESS-KEY", "API_KEY", "ACCESS_KEY", "PRIVATE_KEY"};
+
+    for (size_t i = 0; i < COUNT(ends); i++)
+        if (ends_with(name, ends[i]))
             return true;
     return false;
 }
@@ -42,26 +66,57 @@ static const char *hidden(struct arena *mem, size_t n)
     return arena_printf(mem, HIDDEN, n);
 }
 
-/* What looks like a secret is not for whoever may look at requests, nor for the disk. Of a word in
- * which that leaves more than a request may have, nothing is shown. */
+/* The password of an address, scheme://user:password@host, at or behind from. */
+static bool find_password(struct str text, size_t from, struct shape_hit *out)
+{
+    static const char ends[] = "/?# \t\r\n\"'<>";
+    const char *mark;
+
+    while ((mark = memmem(text.p + from, text.n - from, "://", 3))) {
+        struct str user = {mark + 3, strcspn(mark + 3, ends)};
+        const char *at = memrchr(user.p, '@', user.n);
+        const char *colon = at ? memchr(user.p, ':', (size_t)(at - user.p)) : NULL;
+
+        if (colon && at > colon + 1) {
+            *out = (struct shape_hit){.at = (size_t)(colon + 1 - text.p),
+                                      .n = (size_t)(at - colon - 1)};
+            return true;
+        }
+        from = (size_t)(mark + 3 - text.p);
+    }
+    return false;
+}
+
+/* What looks like a secret is not for whoever may look at requests, nor for the disk. A word may
+ * have thousands of them: each is looked for once, and the text is written once. Of one in which
+ * that leaves more than a request may have, nothing is shown. */
 static const char *without_secrets(struct arena *mem, const char *word)
 {
-    AUTO_BUF struct buf shown = BUF(SUBJECT_BYTES_MAX);
+    AUTO_BUF struct buf out = BUF(SUBJECT_BYTES_MAX);
     struct str text = str_of(word);
-    struct shape_hit hit;
-    struct err full;
+    struct shape_hit shape = {0}, password = {0};
+    bool has_shape = shape_next(text, 0, false, &shape);
+    bool has_password = find_password(text, 0, &password);
     size_t at = 0;
+    struct err ignored;
 
-    while (shape_next(text, at, false, &hit)) {
-        if (buf_add(&shown, text.p + at, hit.at - at, &full) < 0 ||
-            buf_addf(&shown, &full, HIDDEN, hit.n) < 0)
+    if (!has_shape && !has_password)
+        return word;
+    while (has_shape || has_password) {
+        bool is_shape = has_shape && (!has_password || shape.at <= password.at);
+        const struct shape_hit hit = is_shape ? shape : password;
+
+        if (buf_add(&out, text.p + at, hit.at - at, &ignored) < 0 ||
+            buf_addf(&out, &ignored, HIDDEN, hit.n) < 0)
             return hidden(mem, text.n);
         at = hit.at + hit.n;
+        if (has_shape && shape.at < at)
+            has_shape = shape_next(text, at, false, &shape);
+        if (has_password && password.at < at)
+            has_password = find_password(text, at, &password);
     }
-    if (at == 0)
-        return word;
-    return buf_add(&shown, text.p + at, text.n - at, &full) < 0 ? hidden(mem, text.n)
-                                                                : arena_text(mem, buf_str(&shown));
+    return buf_add_text(&out, text.p + at, &ignored) < 0 ? hidden(mem, text.n)
+                                                         : arena_text(mem, buf_str(&out));
 }
 
 static const char *variable_shown(struct arena *mem, const char *variable)
@@ -74,21 +129,23 @@ static const char *variable_shown(struct arena *mem, const char *variable)
     return without_secrets(mem, variable);
 }
 
-static struct words env_shown(struct arena *mem, struct words env)
+/* --password=…, PGPASSWORD=… */
+static const char *argument_shown(struct arena *mem, const char *word)
 {
-    const char **v = arena_array(mem, const char *, env.n + 1);
+    struct str value = str_of(word);
+    struct str name = str_cut(&value, '=');
 
-    for (size_t i = 0; i < env.n; i++)
-        v[i] = variable_shown(mem, env.v[i]);
-    return (struct words){v, env.n};
+    if (value.n && is_secret_option(name) && strcspn(word, " \t\r\n\"'") >= name.n)
+        return arena_printf(mem, STR_FMT "=%s", STR_ARG(name), hidden(mem, value.n));
+    return without_secrets(mem, word);
 }
 
 /* ---- */
 
-/* Bytes that are no text are shown as what they are, but for secrets among them. */
+/* Bytes that are no text are shown as what they are. */
 static struct json *word_json(struct arena *mem, const char *word)
 {
-    struct str shown = str_of(without_secrets(mem, word));
+    struct str shown = str_of(word);
     struct json *object;
 
     if (str_is_utf8(shown))
@@ -98,12 +155,13 @@ static struct json *word_json(struct arena *mem, const char *word)
     return object;
 }
 
-static struct json *words_json(struct arena *mem, struct words words)
+static struct json *words_json(struct arena *mem, struct words words,
+                               const char *(*show)(struct arena *mem, const char *word))
 {
     struct json *list = json_array(mem);
 
     for (size_t i = 0; i < words.n; i++)
-        json_push(list, word_json(mem, words.v[i]));
+        json_push(list, word_json(mem, show(mem, words.v[i])));
     return list;
 }
 
@@ -184,9 +242,9 @@ struct json *approval_subject(struct arena *mem, const struct run *run,
         json_put_int(mem, json, "uid", run->plan.inside_uid);
         put_if(mem, json, APPROVAL_PROGRAM, run->planned.image_digest);
     }
-    json_put(json, "command", words_json(mem, action->argv));
+    json_put(json, "command", words_json(mem, action->argv, argument_shown));
     if (action->env.n)
-        json_put(json, "env", words_json(mem, env_shown(mem, action->env)));
+        json_put(json, "env", words_json(mem, action->env, variable_shown));
     if (operands->n)
         json_put(json, "operands", operands_json(mem, operands));
     if (operands->unbound)
