@@ -158,6 +158,54 @@ used() {
     done
 }
 
+# bound PATH OPTIONS… -- WORDS…: it is among what a person is asked about.
+bound() {
+    local path=$1
+    shift
+    ask "$@"
+    run brig approvals show "$approval" --json
+    jq -e --arg path "$path" 'any(.subject.operands[]?; .path == $path)' <<<"$output" >/dev/null ||
+        { echo "$path is not bound: $*: $output"; return 1; }
+}
+
+@test "a name may hold what stands between names, and be joined to letters of options" {
+    local name
+    for name in 'a b.mk' 'a,b.mk' 'k=v.mk' 'x@y:1' "it's" 'b{c}' $'new\nline'; do
+        echo x >"work/$name"
+        bound "/workspace/$name" --workspace work -- make "--file=$name"
+        bound "/workspace/$name" --workspace work -- curl "-d@$name"
+        bound "/workspace/$name" --workspace work -- scp "$name:there"
+        bound "/workspace/$name" --workspace work --env "TOOL=sh '/workspace/$name'" -- git fetch
+    done
+    echo x >work/bundle.tar
+    bound /workspace/bundle.tar --workspace work -- tar -xfbundle.tar
+    bound /workspace/bundle.tar --workspace work -- tar -xvzfbundle.tar
+    # What is confirmed holds no longer once such a file is another one.
+    ask --workspace work -- make '--file=a,b.mk'
+    first=$approval
+    echo y >work/a,b.mk
+    another "a file behind an option" --workspace work -- make '--file=a,b.mk'
+}
+
+@test "no way around names a file that is not bound: variables, other folders, links of the kernel" {
+    local text
+    mkdir -p work/deep
+    echo x >work/deep/conf
+    for text in "sh \$D/conf" "sh \${D}/conf" "sh \"\$D\"/conf" 'sh ~/conf' 'sh "$HOME/conf"' \
+        'sh $PWD/deep/conf' 'cd; sh conf' 'cd && sh conf' 'cd / && sh workspace/deep/conf' \
+        'cd ..; sh workspace/deep/conf' 'sh workspace/deep/conf; : /'; do
+        bound /workspace/deep/conf --workspace work --env D=/workspace/deep --env HOME=/workspace/deep -- sh -c "$text"
+    done
+    bound /workspace/deep/conf --workspace work -- env -C / sh workspace/deep/conf
+    for text in self/cwd/deep self/root/workspace/deep thread-self/cwd/deep 1/cwd/deep self/task/1/root/workspace/deep; do
+        bound /workspace/deep/conf --workspace work -- sh "/proc/$text/conf"
+    done
+    # A folder that nobody can change is none of them, and a variable that nobody knows is nothing.
+    ask --workspace work -- sh -c 'ls / /usr; sh $NOWHERE/conf'
+    run -0 brig approvals show "$approval" --json
+    json_is '.subject | has("operands")' false
+}
+
 @test "what cannot be bound is refused, unless the policy says it may be" {
     truncate -s 300M work/large
     ask --workspace work -- cat large
@@ -265,4 +313,16 @@ used() {
     echo 'echo one' | brig sandbox exec "$box" -- tee /tmp/job.sh >/dev/null
     run -0 brig sandbox exec "$box" --json -- sh /tmp/job.sh
     json_is .stdout one
+}
+
+@test "in a kept sandbox what is at home is bound, however it is called there" {
+    local text
+    printf 'version: 1\ndefault: ask\ncommands:\n  - allow: [tee, "**"]\n' >kept.yaml
+    box=$(brig sandbox create --policy kept.yaml --json | jq -r .sandbox_id)
+    echo 'echo one' | brig sandbox exec "$box" -- tee /home/sandbox/job.sh >/dev/null
+    for text in 'sh ~/job.sh' 'sh $HOME/job.sh' 'cd / && sh home/sandbox/job.sh' 'cd /home; sh sandbox/job.sh'; do
+        run -77 brig sandbox exec "$box" --json -- sh -c "$text"
+        run -0 brig approvals show "$(jq -r .approval_id <<<"$output")" --json
+        json_is 'any(.subject.operands[]?; .path == "/home/sandbox/job.sh")' true || { echo "$text"; return 1; }
+    done
 }

@@ -28,10 +28,11 @@
 #include "lib/shell/shell.h"
 
 #define OPERANDS_MAX 64
-#define LOOKS_MAX 4096
+#define LOOKS_MAX 16384
 #define LINKS_MAX 40
-/* Where one piece of a word may end: what shells and options put between names. */
-#define BETWEEN " \t\r\n;|&<>()'\"`${}=,:@"
+#define BASES_MAX 16
+#define CLUSTER_MAX 4 /* letters of an option before the name that is joined to it */
+#define STRETCHES_MAX 16
 
 /* A place of the sandbox, as it is made; later ones lie over earlier ones. */
 struct place {
@@ -44,6 +45,7 @@ struct operand_view {
     int root_fd;                         /* of a kept sandbox, or of the machine; -1: none */
     bool is_host;                        /* of the machine: for what runs without walls */
     const struct operand_reader *reader; /* inside of one, instead; or NULL */
+    const char *workdir;                 /* of the command that is looked at */
     struct place *places;
     size_t n;
 };
@@ -208,30 +210,61 @@ static bool take_component(struct way *way, char name[PATH_BYTES_MAX])
     return true;
 }
 
-static bool follow(struct way *way)
+/* What is still to go begins with what a link says. */
+static bool turn_to(struct way *way, struct str target)
 {
-    char target[PATH_BYTES_MAX];
     size_t left = strlen(way->rest) + 1;
-    ssize_t n = readlinkat(way->fd, "", target, sizeof target - 1);
 
-    if (n < 0 || ++way->links > LINKS_MAX || (size_t)n + 1 + left > sizeof way->rest) {
+    if (target.n == 0 || ++way->links > LINKS_MAX || target.n + 1 + left > sizeof way->rest) {
         way->why = "its links lead too far";
         return false;
     }
-    memmove(way->rest + n + 1, way->rest, left);
-    memcpy(way->rest, target, (size_t)n);
-    way->rest[n] = '/';
-    if (target[0] == '/')
+    memmove(way->rest + target.n + 1, way->rest, left);
+    memcpy(way->rest, target.p, target.n);
+    way->rest[target.n] = '/';
+    if (target.p[0] == '/')
         way->path[0] = '\0';
     else
         go_up(way);
     return true;
 }
 
+static bool follow(struct way *way)
+{
+    char target[PATH_BYTES_MAX];
+    ssize_t n = readlinkat(way->fd, "", target, sizeof target - 1);
+
+    return turn_to(way, (struct str){target, n > 0 ? (size_t)n : 0});
+}
+
+static bool is_of_proc(const char *path)
+{
+    return strncmp(path, "/proc", 5) == 0 && (path[5] == '/' || path[5] == '\0');
+}
+
+/* Links of the kernel's, where a process has its folder and its root: whosever they are, the
+ * command's own are meant. NULL: another path. */
+static const char *kernel_link(const struct operand_view *view, const char *path)
+{
+    const char *name = is_of_proc(path) ? strrchr(path, '/') : "";
+
+    if (strcmp(name, "/cwd") == 0)
+        return view->workdir;
+    return strcmp(name, "/root") == 0 ? "/" : NULL;
+}
+
+/* Of the image nothing is opened from outside; links into what is ours are not expected there. */
+static bool is_looked_into(const struct operand_view *view, const struct place *place,
+                           const char *path)
+{
+    return place && !is_of_proc(path) && (place->is_open || (view->root_fd >= 0 && !view->is_host));
+}
+
 /* One component further. False: there is no further. */
 static bool step(const struct operand_view *view, struct way *way, const char *name)
 {
     const struct place *place;
+    const char *leads_to;
     size_t n = strlen(way->path);
 
     if (way->fd >= 0)
@@ -245,9 +278,12 @@ static bool step(const struct operand_view *view, struct way *way, const char *n
         return false; /* no such file can be */
     else
         (void)snprintf(way->path + n, sizeof way->path - n, "/%s", name);
+    leads_to = kernel_link(view, way->path);
+    if (leads_to)
+        return turn_to(way, str_of(leads_to));
     place = place_of(view, *way->path ? way->path : "/");
-    if (!place || ((view->root_fd < 0 || view->is_host) && !place->is_open))
-        return true; /* of the image; links into what is ours are not expected there */
+    if (!is_looked_into(view, place, way->path))
+        return true;
     if (view->root_fd < 0 && place->fd < 0) {
         way->why = "is a link into the sandbox, where it cannot be followed from here";
         return false;
@@ -295,6 +331,9 @@ struct look {
     struct operand_bounds left;
     unsigned looks;
     bool files_only; /* folders that are named are places to look in, not what is worked on */
+    /* Folders nobody can change, above some that somebody can: a shell may go there first. */
+    const char *bases[BASES_MAX];
+    size_t base_n;
 };
 
 static bool is_known(const struct look *look, const char *path)
@@ -366,6 +405,28 @@ static void look_inside(struct look *look, const char *path)
         miss(look, path, one->why);
 }
 
+static bool is_above_open(const struct operand_view *view, const char *path)
+{
+    size_t n = strlen(path);
+
+    for (size_t i = 0; i < view->n; i++)
+        if (view->places[i].is_open && strncmp(view->places[i].target, path, n) == 0 &&
+            view->places[i].target[n] == '/')
+            return true;
+    return false;
+}
+
+static void add_base(struct look *look, const char *path)
+{
+    for (size_t i = 0; i < look->base_n; i++)
+        if (strcmp(look->bases[i], path) == 0)
+            return;
+    if (look->base_n == BASES_MAX)
+        miss(look, path, "is one of more folders than are looked in");
+    else
+        look->bases[look->base_n++] = arena_text(look->mem, str_of(path));
+}
+
 static void look_at(struct look *look, const char *path)
 {
     const struct place *place = place_of(look->view, path);
@@ -382,6 +443,8 @@ static void look_at(struct look *look, const char *path)
     go(look->view, path, &way);
     if (way.fd >= 0 || way.why)
         add(look, &way);
+    else if (is_above_open(look->view, way.path))
+        add_base(look, *way.path ? way.path : "/");
     if (way.fd >= 0)
         (void)close(way.fd);
 }
@@ -391,21 +454,59 @@ static bool is_no_name(struct str piece)
 {
     struct str rest = piece;
 
+    if (piece.n == 0 || piece.n >= PATH_BYTES_MAX)
+        return true;
     while (rest.n)
         if (str_cut(&rest, '/').n > NAME_MAX)
             return true;
-    return piece.n == 0 || piece.n >= PATH_BYTES_MAX;
+    return false;
+}
+
+static void look_below(struct look *look, const char *folder, struct str piece)
+{
+    char path[2 * PATH_BYTES_MAX];
+
+    (void)snprintf(path, sizeof path, "%s%s%.*s", folder, *folder ? "/" : "", (int)piece.n,
+                   piece.p);
+    look_at(look, path);
 }
 
 static void look_for(struct look *look, struct str piece)
 {
-    char path[2 * PATH_BYTES_MAX];
+    bool is_whole = piece.n && piece.p[0] == '/';
 
     if (is_no_name(piece) || look->looks > LOOKS_MAX)
         return;
-    (void)snprintf(path, sizeof path, "%s%s%.*s", piece.p[0] == '/' ? "" : look->workdir,
-                   piece.p[0] == '/' ? "" : "/", (int)piece.n, piece.p);
-    look_at(look, path);
+    look_below(look, is_whole ? "" : look->workdir, piece);
+    for (size_t i = 0; i < look->base_n && !is_whole; i++)
+        look_below(look, look->bases[i], piece);
+}
+
+/* What can stand between names can also be part of one: of few pieces every stretch is looked for,
+ * of many each one, and all that stands from its beginning on. */
+static void look_for_pieces(struct look *look, struct str word)
+{
+    size_t between = 0;
+    bool has_few;
+
+    for (size_t i = 0; i < word.n; i++)
+        between += strchr(OPERAND_BETWEEN, word.p[i]) != NULL;
+    has_few = between <= STRETCHES_MAX;
+    for (size_t from = 0; from <= word.n; from += strcspn(word.p + from, OPERAND_BETWEEN) + 1) {
+        size_t to = from;
+
+        do {
+            to += strcspn(word.p + to, OPERAND_BETWEEN);
+            look_for(look, (struct str){word.p + from, to - from});
+        } while (has_few && to++ < word.n);
+        if (!has_few)
+            look_for(look, (struct str){word.p + from, word.n - from});
+    }
+}
+
+static bool is_letter(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }
 
 static void look_for_word(struct look *look, const char *word)
@@ -413,19 +514,14 @@ static void look_for_word(struct look *look, const char *word)
     size_t n = strlen(word);
 
     look_for(look, str_of(word));
-    if (word[0] == '-' && word[1] && word[1] != '-' && word[2])
-        look_for(look, str_of(word + 2)); /* -fNAME */
-    if (strcspn(word, BETWEEN) == n)
-        return;
-    for (const char *p = word; *p;) {
-        size_t piece;
-
-        p += strspn(p, BETWEEN);
-        piece = strcspn(p, BETWEEN);
-        look_for(look, (struct str){p, piece});
-        p += piece;
-    }
+    /* -fNAME, -xzfNAME */
+    for (size_t i = 1; word[0] == '-' && i <= CLUSTER_MAX && is_letter(word[i]); i++)
+        look_for(look, str_of(word + i + 1));
+    if (strcspn(word, OPERAND_BETWEEN) < n)
+        look_for_pieces(look, (struct str){word, n});
 }
+
+/* ---- all of them ---- */
 
 /* A variable can name what a program loads or runs: LD_PRELOAD, BASH_ENV, GIT_SSH_COMMAND. */
 static void look_for_value(struct look *look, const char *variable)
@@ -489,7 +585,7 @@ static void look_for_read(struct look *look, struct str joined, const struct she
     struct str as_written = {joined.p + word->span.start, word->span.end - word->span.start};
 
     if (word->span.end <= joined.n && str_eq(as_written, word->text) &&
-        strcspn(word->text.p, BETWEEN) == word->text.n)
+        strcspn(word->text.p, OPERAND_BETWEEN) == word->text.n)
         return;
     look_for_word(look, word->text.p);
 }
@@ -497,8 +593,12 @@ static void look_for_read(struct look *look, struct str joined, const struct she
 static void look_for_command(struct look *look, const struct run *run, struct str joined,
                              const struct shell_command *command)
 {
+    const char *home = operand_value(run, STR_LIT("HOME"));
+
     if (command->word_n)
         look_for_program(look, run, command->words[0].text.p);
+    if (command->word_n == 1 && str_is(command->words[0].text, "cd") && home)
+        add_base(look, home);
     for (size_t i = 0; i < command->word_n && command->depth; i++)
         look_for_read(look, joined, &command->words[i]);
     for (size_t i = 0; i < command->assignment_n; i++)
@@ -509,16 +609,44 @@ static void look_for_command(struct look *look, const struct run *run, struct st
 
 /* The words, and what they carry: quotes, backslashes and what is decoded on the way to a shell
  * hide no file. */
-static void look_for_commands(struct look *look, const struct run *run)
+static void look_for_commands(struct look *look, const struct run *run, struct words argv)
 {
     AUTO_ARENA struct arena mem = ARENA(SHELL_MEMORY_MAX);
-    const struct words argv = run->action.argv;
     struct str joined = join(&mem, argv);
     struct shell_script script;
 
     shell_look(&mem, argv.v, argv.n, &script);
     for (size_t i = 0; i < script.n && look->looks <= LOOKS_MAX; i++)
         look_for_command(look, run, joined, &script.commands[i]);
+}
+
+static void look_for_argv(struct look *look, const struct run *run, struct words argv)
+{
+    /* Without walls, the program itself is in the posture. */
+    for (size_t i = look->view->is_host; i < argv.n; i++)
+        look_for_word(look, argv.v[i]);
+    look_for_commands(look, run, argv);
+}
+
+static void look_for_all(struct look *look, const struct run *run)
+{
+    AUTO_ARENA struct arena mem = ARENA(RUN_MEMORY_MAX);
+    struct words filled;
+
+    look->files_only = false;
+    look_for_argv(look, run, run->action.argv);
+    switch (operand_fill(&mem, run, &filled)) {
+    case 0:
+        break;
+    case 1:
+        look_for_argv(look, run, filled);
+        break;
+    default:
+        miss(look, "what its variables hold", "is more than is looked at");
+    }
+    look->files_only = true;
+    for (size_t i = 0; i < run->action.env.n; i++)
+        look_for_value(look, run->action.env.v[i]);
 }
 
 /* Without one there is nothing to look for, however many words there are. */
@@ -536,7 +664,7 @@ int operand_view_look(struct operand_view *view, struct arena *mem, const struct
     struct look look = {
         .view = view,
         .mem = mem,
-        .workdir = run->plan.workdir ? run->plan.workdir : "/",
+        .workdir = operand_workdir(run),
         .of = arena_array(mem, struct operand, OPERANDS_MAX),
         .out = out,
         .left = OPERAND_BOUNDS,
@@ -546,13 +674,10 @@ int operand_view_look(struct operand_view *view, struct arena *mem, const struct
     *out = (struct operands){.of = look.of};
     if (!has_open_place(view))
         return 0;
-    /* Without walls, the program itself is in the posture. */
-    for (size_t i = view->is_host; i < run->action.argv.n; i++)
-        look_for_word(&look, run->action.argv.v[i]);
-    look_for_commands(&look, run);
-    look.files_only = true;
-    for (size_t i = 0; i < run->action.env.n; i++)
-        look_for_value(&look, run->action.env.v[i]);
+    view->workdir = look.workdir;
+    look_for_all(&look, run);
+    if (look.base_n)
+        look_for_all(&look, run); /* once more, below each of them */
     return 0;
 }
 

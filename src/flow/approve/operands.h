@@ -21,3 +21,16 @@ struct operand_bounds {
  */
 void operand_hash(struct arena *mem, int fd, const struct stat *st, struct operand_bounds *left,
                   struct operand *out);
+
+/* ---- operand-fill.c: what a shell puts in place of words ---- */
+
+/* Where one piece of a word may end: what shells and options put between names. */
+#define OPERAND_BETWEEN " \t\r\n;|&<>()'\"`${}=,:@"
+
+const char *operand_workdir(const struct run *run);
+/* A variable as the command will have it; NULL: nobody knows. */
+const char *operand_value(const struct run *run, struct str name);
+/* 1: *out are its words with ~, $NAME and ${NAME} put in as far as they are known, quoted or not:
+ * too much is found rather than too little. 0: they stay as they are. -1: that would be more than
+ * is looked at. */
+int operand_fill(struct arena *mem, const struct run *run, struct words *out);
