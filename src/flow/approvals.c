@@ -254,6 +254,28 @@ static void tell_waiting(struct run *run, const struct approval *approval, uint6
     run->watch.wait(run->watch.context, run);
 }
 
+/* Whoever waits may be told to end, and the sandbox may end that it is about. What was asked still
+ * waits for its answer, which holds for whoever asks for the same again. */
+static bool stops_waiting(struct govern *govern, struct run *run, const struct approval *approval)
+{
+    enum reason reason = execute_told_to_end(govern->execute);
+    bool is_gone = reason == REASON_NONE && run->action.kind == ACTION_EXEC &&
+                   !execute_kept_has(govern->execute, run->action.sandbox);
+
+    if (reason == REASON_NONE && !is_gone)
+        return false;
+    run->verdict.kind = VERDICT_DENY;
+    run->verdict.reason = is_gone ? REASON_SANDBOX_UNKNOWN : reason;
+    run->verdict.text =
+        is_gone ? arena_printf(&run->mem, "sandbox %s ended while a person was waited for",
+                               run->action.sandbox)
+                : arena_printf(&run->mem,
+                               "nobody waits here any more for approval %s; ask for exactly this "
+                               "again once it is confirmed",
+                               approval->id);
+    return true;
+}
+
 /* Once, and as long as the caller is ready to wait for the person. */
 static int ask_and_wait(struct govern *govern, struct approvals *approvals, struct run *run,
                         struct approval *out, struct err *err)
@@ -264,7 +286,8 @@ static int ask_and_wait(struct govern *govern, struct approvals *approvals, stru
 
     if (!failed)
         tell_waiting(run, out, until_us);
-    while (!failed && out->state == APPROVAL_PENDING && clock_us() < until_us) {
+    while (!failed && out->state == APPROVAL_PENDING && clock_us() < until_us &&
+           !stops_waiting(govern, run, out)) {
         doze();
         failed = look_how_it_stands(approvals, out, err);
         if (failed || out->state == APPROVAL_PENDING)
@@ -390,7 +413,8 @@ void govern_seek_word(struct govern *govern, struct run *run)
     run->approval.digest = approval.digest;
     run->approval.by = approval.state == APPROVAL_PENDING ? NULL : approval.decided_by;
     run->approval.is_hidden = !approval.stands;
-    run->verdict = verdict_by(run, &approval);
+    if (run->verdict.kind == VERDICT_ASK)
+        run->verdict = verdict_by(run, &approval);
 }
 
 /* ---- his word ---- */

@@ -377,6 +377,69 @@ confirmed_meanwhile() {
     serve_end
 }
 
+# waiting_for WORD: the id of what waits with it is in $id.
+waiting_for() {
+    id=$(brig approvals list --json | jq -r --arg word "$1" '.approvals[] | select(.subject.command[1] == $word) | .approval_id')
+    [ -n "$id" ]
+}
+
+# refused_for REASON: the newest receipt is a denial because of that.
+refused_for() {
+    [ "$(brig receipts list --json --limit 1 | jq -r '.receipts[0] | "\(.kind) \(.reason_code)"')" = "denial $1" ]
+}
+
+# run_later WORD: a run over the API that waits for a person; its process is in $client.
+run_later() {
+    curl -sS -H "Authorization: Bearer $agent" -d "{\"command\":[\"echo\",\"$1\"],\"approval_wait_ms\":600000}" \
+        "http://127.0.0.1:$PORT/v1/runs" >"$1.json" 2>/dev/null 3>&- &
+    client=$!
+    eventually 10 waiting_for "$1"
+}
+
+@test "whoever stops waiting is let go, and no word is used up for him" {
+    without_daemon "it starts its own"
+    need curl
+    brig approvals enroll anna --passphrase-file pass
+    serve --policy ask.yaml --grace 300ms
+    agent=$(token --principal agent --scope run --scope read)
+    # A client that is gone.
+    run_later left
+    kill "$client"
+    eventually 10 refused_for RUN_ABANDONED
+    brig approvals confirm "$id" --as anna --passphrase-file pass
+    TOKEN=$agent post /v1/runs '{"command":["echo","left"]}'
+    [ "$http" = 200 ]
+    json_is .stdout left
+    # A command line that is told to end.
+    "$BRIG" sandbox exec --wait 10m -- echo line >waited 2>&1 3>&- &
+    running=$!
+    eventually 10 waiting_for line
+    kill "$running"
+    await "$running"
+    [ "$status" -eq 77 ]
+    grep -q "DENY CANCELLED: nobody waits here any more for approval $id" waited
+    # A daemon that is told to end.
+    run_later daemon
+    serve_end
+    await "$client"
+    refused_for CANCELLED
+    run -0 brig approvals show "$id" --json
+    json_is .state pending
+}
+
+@test "nobody waits for what was to happen in a sandbox that is gone" {
+    printf 'version: 1\ndefault: ask\n' >kept.yaml
+    make --policy kept.yaml
+    box=$id
+    brig sandbox exec "$box" --wait 10m -- echo gone >waited 2>&1 &
+    running=$!
+    eventually 10 waiting_for gone
+    brig sandbox destroy "$box"
+    await "$running"
+    [ "$status" -eq 77 ]
+    grep -q "DENY SANDBOX_UNKNOWN: sandbox $box ended while a person was waited for" waited
+}
+
 @test "a limit of any size hides nothing that waits" {
     run brig sandbox exec --policy ask.yaml -- echo hello
     for limit in 1 100 4294967296 18446744073709551615; do

@@ -73,6 +73,9 @@ int execute_offer(struct execute *execute, struct run *run, struct err *err) MUS
  * answer is only that none was taken. */
 bool execute_take(struct execute *execute, struct run *run);
 bool execute_has_taken(const struct execute *execute);
+/* Whether, before anything was begun, an order to end has come; none is taken. REASON_NONE: no, or
+ * they come as signals, which end whoever waits for something else. */
+enum reason execute_told_to_end(const struct execute *execute);
 /* Of a sandbox that was cancelled while it was built: by whom. */
 enum reason execute_cancel_reason(const struct execute *execute);
 /* Since it was opened, one was taken, or there was a pool to take from and nothing in it. */

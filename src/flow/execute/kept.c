@@ -237,7 +237,11 @@ int execute_turn(struct execute *execute, const char *id, bool alone, struct err
         if (errno != EWOULDBLOCK && errno != EINTR)
             return err_os(err, "locking %s", path);
         if (clock_us() >= deadline_us)
-            return err_set(err, ERR_TIMEOUT, "sandbox %s is being snapshotted; try again", id);
+            return err_set(err, ERR_TIMEOUT,
+                           alone ? "a command begins in sandbox %s, or waits there for a person; "
+                                   "try again"
+                                 : "sandbox %s is being snapshotted; try again",
+                           id);
         (void)poll(NULL, 0, TURN_PAUSE_MS);
     }
     execute->turn_fd = TAKE_FD(fd);

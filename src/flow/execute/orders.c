@@ -6,6 +6,7 @@
 
 #include "flow/execute/orders.h"
 #include "flow/execute/backend.h"
+#include "lib/base/io.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -15,6 +16,8 @@
 #include <sys/signalfd.h>
 #include <time.h>
 #include <unistd.h>
+
+#define ORDERS_BYTES_MAX (64UL * 1024) /* what a pipe holds */
 
 static const int ending[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
 
@@ -104,6 +107,26 @@ void orders_release(const struct execute *execute, const sigset_t *before, int f
 enum reason order_reason(const struct signalfd_siginfo *order)
 {
     return order->ssi_code == ORDER_NOBODY_LEFT ? REASON_RUN_ABANDONED : REASON_CANCELLED;
+}
+
+/* Orders lie in a pipe, whose bytes can be doubled without being taken. */
+enum reason execute_told_to_end(const struct execute *execute)
+{
+    struct signalfd_siginfo order;
+    AUTO_FD int from = -1;
+    AUTO_FD int to = -1;
+    int ends[2];
+
+    if (execute->orders_fd < 0 || pipe2(ends, O_CLOEXEC | O_NONBLOCK) < 0)
+        return REASON_NONE;
+    from = ends[0];
+    to = ends[1];
+    if (tee(execute->orders_fd, to, ORDERS_BYTES_MAX, SPLICE_F_NONBLOCK) <= 0)
+        return REASON_NONE;
+    while (read(from, &order, sizeof order) == (ssize_t)sizeof order)
+        if (order.ssi_code != ORDER_PLAIN_SIGNAL && order.ssi_code != ORDER_HAS_SIZE)
+            return order_reason(&order);
+    return REASON_NONE;
 }
 
 bool order_size(const struct signalfd_siginfo *order, struct winsize *out)
