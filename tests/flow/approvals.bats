@@ -440,6 +440,24 @@ run_later() {
     grep -q "DENY SANDBOX_UNKNOWN: sandbox $box ended while a person was waited for" waited
 }
 
+@test "many words in what waits hide nothing of it" {
+    without_daemon "it starts its own"
+    local i n=0 after=
+    mapfile -t words < <(yes '' | head -n 60000)
+    serve --policy ask.yaml
+    for i in 1 2 3 4 5 6; do
+        run -77 brig sandbox exec -- echo "$i" "${words[@]}"
+    done
+    # A page is as large as whoever asks for it can read.
+    while [ "${after:-0}" -lt 6 ]; do
+        run -0 --separate-stderr brig approvals list --json --limit 1000 ${after:+--after "$after"}
+        [ "$(jq '.approvals | length' <<<"$output")" -gt 0 ]
+        n=$((n + $(jq '.approvals | length' <<<"$output")))
+        after=$(jq .next_after <<<"$output")
+    done
+    [ "$n" -eq 6 ]
+}
+
 @test "a limit of any size hides nothing that waits" {
     run brig sandbox exec --policy ask.yaml -- echo hello
     for limit in 1 100 4294967296 18446744073709551615; do

@@ -165,9 +165,10 @@ struct approvals_query {
     uint64_t after_seq;    /* only later ones */
     unsigned limit;
 };
-/* What requests ask for may have megabytes each; a page ends behind the one with which it has more
- * than this. */
+/* What requests ask for may have megabytes each, and tens of thousands of words; a page ends behind
+ * the one with which it has more than this, so that whoever asks for it can read it. */
 #define APPROVALS_PAGE_BYTES_MAX (1 * MIB)
+#define APPROVALS_PAGE_VALUES_MAX (JSON_NODES_MAX / 2)
 /* Oldest first. What a visitor is shown lives until it returns. 1: the page is full, and there may
  * be more. */
 int approvals_each(struct approvals *approvals, const struct approvals_query *query,

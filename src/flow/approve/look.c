@@ -106,6 +106,16 @@ static const char *page_sql(bool by_state, bool by_requester)
 #undef PAGE
 }
 
+/* About so many values it is as JSON, and never more. */
+static size_t count_values(const char *subject)
+{
+    size_t n = 1;
+
+    for (const char *p = subject; (p = strpbrk(p, ",{[")); p++)
+        n++;
+    return n;
+}
+
 int approvals_each(struct approvals *approvals, const struct approvals_query *query,
                    int (*visit)(void *context, const struct approval *approval, struct err *err),
                    void *context, struct err *err)
@@ -114,7 +124,7 @@ int approvals_each(struct approvals *approvals, const struct approvals_query *qu
     /* What is over may not be written down as that yet. */
     bool is_stored = query->state >= 0 && query->state != APPROVAL_EXPIRED;
     unsigned left = query->limit;
-    size_t bytes = 0;
+    size_t bytes = 0, values = 0;
     struct moment moment;
     int got = 0;
 
@@ -127,7 +137,8 @@ int approvals_each(struct approvals *approvals, const struct approvals_query *qu
         statement_bind_int(&st, 2, query->state);
     if (query->requester)
         statement_bind_text(&st, 3, str_of(query->requester));
-    while (left && bytes < APPROVALS_PAGE_BYTES_MAX && (got = statement_step(&st, err)) == 1) {
+    while (left && bytes < APPROVALS_PAGE_BYTES_MAX && values < APPROVALS_PAGE_VALUES_MAX &&
+           (got = statement_step(&st, err)) == 1) {
         AUTO_ARENA struct arena mem = ARENA(2 * SUBJECT_BYTES_MAX);
         struct approval approval;
 
@@ -137,6 +148,7 @@ int approvals_each(struct approvals *approvals, const struct approvals_query *qu
             continue;
         left--;
         bytes += strlen(approval.subject);
+        values += count_values(approval.subject);
         if (visit(context, &approval, err) < 0)
             return -1;
     }
