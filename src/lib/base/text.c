@@ -194,19 +194,18 @@ static const struct {
     {0xE0000, 0xE0FFF},
 };
 
-/* Bytes of the character that begins here if it is one of these, else 0. s is UTF-8. */
-static size_t misleading(struct str s, size_t i)
+size_t text_misleads(struct str s, size_t i, uint32_t *point)
 {
     unsigned char lead = (unsigned char)s.p[i];
     size_t n = lead >= 0xF0 ? 4 : lead >= 0xE0 ? 3 : lead >= 0xC0 ? 2 : 1;
-    uint32_t point = lead & (0xFFU >> (n + 1));
 
+    *point = lead & (0xFFU >> (n + 1));
     if (n == 1 || i + n > s.n)
         return 0; /* what follows a lead */
     for (size_t k = 1; k < n; k++)
-        point = point << 6 | ((unsigned char)s.p[i + k] & 0x3F);
+        *point = *point << 6 | ((unsigned char)s.p[i + k] & 0x3F);
     for (size_t r = 0; r < COUNT(misleads); r++)
-        if (point >= misleads[r].first && point <= misleads[r].last)
+        if (*point >= misleads[r].first && *point <= misleads[r].last)
             return n;
     return 0;
 }
@@ -225,7 +224,8 @@ int text_escape(struct str s, struct buf *out, struct err *err)
 
     for (size_t i = 0; i < s.n; i++) {
         unsigned char c = (unsigned char)s.p[i];
-        size_t hidden = utf8 && c >= 0x80 ? misleading(s, i) : 0;
+        uint32_t point;
+        size_t hidden = utf8 && c >= 0x80 ? text_misleads(s, i, &point) : 0;
         int failed;
 
         if (hidden) {

@@ -26,6 +26,9 @@ bool base64_decode(struct str text, void *out, size_t *n);
 /* Appends s so that it can be shown to a person on one line: controls, backslash, bytes that are
  * not UTF-8, and characters that turn round or hide what is around them become escapes. */
 int text_escape(struct str s, struct buf *out, struct err *err) MUST_CHECK;
+/* Bytes of the character at i of UTF-8, and which it is, when it drives a terminal, turns round
+ * what is around it, or is drawn as nothing or as a blank that it is not; 0: it is another one. */
+size_t text_misleads(struct str s, size_t i, uint32_t *point);
 
 /* Whether an agent can be called so: 1 to POLICY_AGENT_MAX letters, digits, - _ . : @ +. It stands
  * in paths of the API, and so has no / and is neither "." nor "..". */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "lib/json/json.h"
 
+#include "lib/base/text.h"
 #include "lib/json/json-private.h"
 
 #include <endian.h>
@@ -49,8 +50,17 @@ static inline int put(struct writer *w, const char *bytes, size_t n)
     return 0;
 }
 
-/* A control character, a quote or a backslash inside a text. */
-static int write_escaped(struct writer *w, unsigned char c)
+static int write_unit(struct writer *w, uint32_t unit)
+{
+    static const char hex[] = "0123456789abcdef";
+    char code[6] = {
+        '\\', 'u', hex[unit >> 12 & 15], hex[unit >> 8 & 15], hex[unit >> 4 & 15], hex[unit & 15]};
+
+    return put(w, code, sizeof code);
+}
+
+/* A control character, a quote or a backslash inside a text, or one that is not to be seen raw. */
+static int write_escaped(struct writer *w, uint32_t c)
 {
     static const char shorts[] = {
         ['\b'] = 'b', ['\t'] = 't', ['\n'] = 'n',  ['\f'] = 'f',
@@ -62,25 +72,25 @@ static int write_escaped(struct writer *w, unsigned char c)
 
         return put(w, pair, sizeof pair);
     }
-    {
-        static const char hex[] = "0123456789abcdef";
-        char code[6] = {'\\', 'u', '0', '0', hex[c >> 4], hex[c & 15]};
-
-        return put(w, code, sizeof code);
-    }
+    if (c < 0x10000)
+        return write_unit(w, c);
+    return write_unit(w, 0xD800 + ((c - 0x10000) >> 10)) < 0
+               ? -1
+               : write_unit(w, 0xDC00 + ((c - 0x10000) & 0x3FF));
 }
 
-/* DEL and the C1 controls (C2 80 to C2 9F) are legal in JSON but can drive a terminal, so what
- * is printed for people has them escaped. Returns how many bytes the control takes, or 0. */
-static size_t terminal_control(struct str text, size_t at)
+/* DEL and the C1 controls (C2 80 to C2 9F) are legal in JSON but can drive a terminal, so what is
+ * printed for people has them escaped, and on a stream all that misleads whoever reads it there.
+ * Returns how many bytes the character takes, or 0. */
+static size_t unseen(const struct writer *w, struct str text, size_t at, uint32_t *point)
 {
-    unsigned char c = (unsigned char)text.p[at];
+    size_t n;
 
-    if (c == 0x7F)
+    *point = (unsigned char)text.p[at];
+    if (*point == 0x7F)
         return 1;
-    if (c == 0xC2 && at + 1 < text.n && (unsigned char)text.p[at + 1] < 0xA0)
-        return 2;
-    return 0;
+    n = text_misleads(text, at, point);
+    return w->to || *point < 0xA0 ? n : 0;
 }
 
 static bool is_escaped(unsigned char c)
@@ -127,20 +137,21 @@ static int write_characters(struct writer *w, struct str text, size_t start)
 
     for (size_t i = start; i < text.n; i++) {
         unsigned char c;
+        uint32_t point;
         size_t n;
 
         i += plain_length((struct str){text.p + i, text.n - i});
         if (i == text.n)
             break;
         c = (unsigned char)text.p[i];
+        point = c;
         n = is_escaped(c) ? 1 : 0;
 
         if (!n && c >= 0x7F && w->form == FORM_PRETTY)
-            n = terminal_control(text, i);
+            n = unseen(w, text, i, &point);
         if (!n)
             continue;
-        if (put(w, text.p + done, i - done) < 0 ||
-            write_escaped(w, (unsigned char)text.p[i + n - 1]) < 0)
+        if (put(w, text.p + done, i - done) < 0 || write_escaped(w, point) < 0)
             return -1;
         i += n - 1;
         done = i + 1;

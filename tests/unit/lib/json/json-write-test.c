@@ -171,6 +171,25 @@ TEST(texts_escape_only_what_must_be_escaped)
                                   "\\u009b\xc2\xa0\"");
 }
 
+TEST(what_misleads_on_a_terminal_is_escaped_on_a_stream)
+{
+    AUTO_ARENA struct arena mem = ARENA(MIB);
+    AUTO_FREE char *printed = NULL;
+    size_t printed_n = 0;
+    FILE *to = open_memstream(&printed, &printed_n);
+    struct json *text = json_text(
+        &mem,
+        STR_LIT(
+            "a\xe2\x80\xae\xe2\x80\x8b\xf3\xa0\x81\x81\xc2\xa0\x7f\xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80"));
+    struct err err;
+
+    CHECK_INT(json_print(text, to, &err), 0);
+    CHECK_INT(fclose(to), 0);
+    CHECK_TEXT(
+        printed,
+        "\"a\\u202e\\u200b\\udb40\\udc41\\u00a0\\u007f\xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80\"\n");
+}
+
 /* One byte written the long way, as the rules say it. */
 static void add_escaped(struct buf *out, unsigned char c, bool for_people)
 {
