@@ -132,6 +132,18 @@ nobody_sends() {
     eventually 20 nobody_sends
 }
 
+@test "a signature is what the documentation says, in its own words" {
+    hook hooks/ok/
+    ask echo documented
+    told 1
+    sed -n '/^\*\*Webhook/,/^\*\*Command/{/^```sh/,/^```$/{/^```/!p}}' "$BRIG_ROOT/docs/approvals.md" >check
+    grep -q openssl check
+    cp secret hook.secret
+    cp got/1.body body
+    webhook_id=$(header 1 webhook-id) webhook_timestamp=$(header 1 webhook-timestamp) run -0 bash -u check
+    [ "$(header 1 webhook-signature)" = "v1,$output" ]
+}
+
 @test "what fails is tried again; what was refused or sent elsewhere is not" {
     hook flaky
     ask echo 1
@@ -290,6 +302,7 @@ is_gone() {
     for url in http://example.com/ ftp://127.0.0.1/ "https://user:word@example.com/" "https://example.com/?a=b" /x; do
         set_it --webhook "$url" --secret-file secret
         status_is 64
+        says "--webhook takes https://"
     done
     set_it --webhook http://example.com/ --secret-file secret
     says "an address of another machine begins with https://"

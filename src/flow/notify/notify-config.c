@@ -147,7 +147,10 @@ static int check(const struct notify_config *config, struct err *err)
     if (!config->webhook && !config->command)
         return err_set(err, ERR_INVALID, "who is to be told? --webhook URL or --command PROGRAM");
     if (config->webhook && http_origin_parse(config->webhook, &origin, err) < 0)
-        return err_in(err, "--webhook");
+        return err_set(
+            err, ERR_INVALID,
+            "--webhook takes https://HOST[:PORT]/PATH, or http:// and a loopback address "
+            "of this machine, with no user, password, ? or # in it");
     if (config->args.n > NOTIFY_ARGS_MAX)
         return err_set(err, ERR_LIMIT, "more than %d arguments", NOTIFY_ARGS_MAX);
     for (size_t i = 0; i < config->args.n; i++)
