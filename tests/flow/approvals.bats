@@ -111,6 +111,7 @@ ask() {
     json_is .subject.workdir /workspace
     json_is '.subject.effect | length > 0' true
     json_is '.subject.risk | test("^E[0-4]$")' true
+    json_is '.subject.image_digest | test("^sha256:[0-9a-f]{64}$")' true
     run -0 brig approvals show "$approval"
     says "memory_bytes 67108864"
     says "wall_ms 5000"

@@ -398,6 +398,12 @@ P
     run -0 brig policy apply standing.yaml
     run -77 brig sandbox exec --elevated -- /usr/bin/id -u
     says "waits for 3 people"
+    # Both lists are shown: whoever confirms must be in each.
+    run -0 brig approvals show "$(brig approvals list --json | jq -r '.approvals[-1].approval_id')"
+    for name in '\*' custodian:ben custodian:ann; do
+        grep -q "\[[01]\] $name$" <<<"$output"
+    done
+    grep -q '^if also in ' <<<"$output"
 }
 
 @test "no other surface has a word for it" {

@@ -253,6 +253,8 @@ struct json *approval_subject(struct arena *mem, const struct run *run,
     put_if(mem, json, "sandbox_id", action->sandbox);
     put_if(mem, json, "provider", action->provider);
     put_if(mem, json, "image", action->image);
+    if (action->kind != ACTION_ELEVATE)
+        put_if(mem, json, "image_digest", run->planned.image_digest);
     put_if(mem, json, "user", action->user);
     if (action->mount_n)
         json_put(json, "mounts", mounts_json(mem, action));

@@ -238,9 +238,12 @@ static void print_rest(struct invocation *inv, const struct json *subject)
 
 static void print_terms(struct invocation *inv, const struct json *doc)
 {
+    const struct json *also = json_get(doc, "may_confirm_also");
     uint64_t quorum = doc_number(doc, "quorum");
 
     print_words(inv, "may confirm", json_get(doc, "may_confirm"));
+    if (also && also->kind == JSON_ARRAY)
+        json_each(list, also) print_words(inv, "if also in", list);
     (void)fprintf(inv->out, "%-13s %llu of %llu%s\n", "confirmed by",
                   (unsigned long long)doc_number(doc, "confirmations"), (unsigned long long)quorum,
                   doc_bool(doc, "reason_required") ? "; a reason is wanted (--comment)" : "");
