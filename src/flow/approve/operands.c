@@ -243,11 +243,14 @@ static bool is_of_proc(const char *path)
 }
 
 /* Links of the kernel's, where a process has its folder and its root: whosever they are, the
- * command's own are meant. NULL: another path. */
-static const char *kernel_link(const struct operand_view *view, const char *path)
+ * command's own are meant. Without walls both are all of the machine, which nobody means who names
+ * only the link. NULL: another path. */
+static const char *kernel_link(const struct operand_view *view, const struct way *way)
 {
-    const char *name = is_of_proc(path) ? strrchr(path, '/') : "";
+    const char *name = is_of_proc(way->path) ? strrchr(way->path, '/') : "";
 
+    if (view->is_host && !*way->rest)
+        return NULL;
     if (strcmp(name, "/cwd") == 0)
         return view->workdir;
     return strcmp(name, "/root") == 0 ? "/" : NULL;
@@ -278,7 +281,7 @@ static bool step(const struct operand_view *view, struct way *way, const char *n
         return false; /* no such file can be */
     else
         (void)snprintf(way->path + n, sizeof way->path - n, "/%s", name);
-    leads_to = kernel_link(view, way->path);
+    leads_to = kernel_link(view, way);
     if (leads_to)
         return turn_to(way, str_of(leads_to));
     place = place_of(view, *way->path ? way->path : "/");
