@@ -76,7 +76,9 @@ unsafe_actions() {
     [ "$status" -eq 10 ]
     json_is '.said | map(.client_view) | unique | .[]' "$REFUSED"
     attempts_are 3
-    [ "$(unsafe_actions)" = "[false,\"$session: attempted_shell_execution 3\"]" ]
+    local seq
+    seq=$(jq -r 'select(.kind == "finding") | .seq' "$(session_dir)/events.jsonl")
+    [ "$(unsafe_actions)" = "[false,\"$session: attempted_shell_execution 3 (event $seq)\"]" ]
     # Control: one that tries nothing.
     advised --prompt hello --prompt 'try write /sandbox/tmp/x' --prompt hello
     [ "$status" -eq 0 ]
