@@ -11,14 +11,12 @@
 
 #define NOT_RECORDED "not answering what cannot be recorded"
 
-/* A tool that runs commands carries one, as a shell does: both are judged, the stricter holds. */
+/* A tool that runs commands carries them, as a shell does: all are judged, the strictest holds. */
 static void decide_inner(struct govern *govern, struct words inner, struct run *run)
 {
     const struct words words = run->action.argv;
     struct verdict own = run->verdict;
 
-    if (inner.n == 0)
-        return;
     run->action.argv = inner;
     govern_decide(govern, run);
     run->action.argv = words;
@@ -45,7 +43,8 @@ int govern_consider(struct govern *govern, const struct request *request, struct
         return -1;
     run_enter(run, STAGE_DECIDE);
     govern_decide(govern, run);
-    decide_inner(govern, request->inner, run);
+    for (size_t i = 0; i < request->inner_n; i++)
+        decide_inner(govern, request->inner[i], run);
     govern_check_release(govern, run);
     (void)govern_is_frozen(govern, run); /* then that is the verdict */
     return 0;

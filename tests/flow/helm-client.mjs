@@ -124,7 +124,7 @@ const scenarios = {
 
     async denied() {
         for (const answer of [await toolIntent('delete_all', { x: 1 }), await toolIntent('shell', { command: ['rm', '-rf', '/'] }),
-            await toolIntent('shell', { cmd: 'echo x; rm -rf /' }), await execIntent('x', ['rm', 'a'])]) {
+            await toolIntent('shell', { cmd: 'echo x; rm -rf /' }), await toolIntent('shell', { command: 'ls', cmd: 'rm -rf /' }), await execIntent('x', ['rm', 'a'])]) {
             assert.equal(answer.status, 200);
             checkHeaders(answer, 'DENIED');
             assert.ok(!isAllowed(answer));

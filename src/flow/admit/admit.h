@@ -8,6 +8,7 @@
 #define SANDBOX_TTL_MS (3600ULL * 1000)
 #define SANDBOX_LIFETIME_MS (24ULL * 3600 * 1000)
 #define LABEL_BYTES_MAX 256 /* of a name, or a label */
+#define TOOL_COMMANDS_MAX 3 /* in the arguments of a tool */
 
 struct json;
 
@@ -55,10 +56,11 @@ struct request {
     bool stdin_stream;
     bool tty;
     uint16_t tty_rows, tty_columns; /* at first; 0: as those of our own terminal, if we have one */
-    const char *tool; /* TOOL: which, with what, and the command its arguments hold, if they do */
+    const char *tool; /* TOOL: which, with what, and the commands its arguments hold, if they do */
     const struct json *arguments;
     const char *effect; /* TOOL: what its caller says it has, or NULL */
-    struct words inner;
+    struct words inner[TOOL_COMMANDS_MAX];
+    size_t inner_n;
     uint64_t limits[LIMIT_COUNT]; /* 0: not asked for */
 };
 

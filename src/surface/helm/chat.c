@@ -168,7 +168,7 @@ static void fill_request(struct call *call, const struct intent *intent, const c
     if (intent->is_tool) {
         out->tool = intent->tool;
         out->arguments = intent->arguments;
-        out->inner = intent_inner(&call->mem, intent->arguments);
+        out->inner_n = intent_inner(&call->mem, intent->arguments, out->inner);
         return;
     }
     out->argv = intent->command;

@@ -3,6 +3,7 @@
 
 /* Private to surface/helm. */
 
+#include "flow/admit/admit.h"
 #include "model/run.h"
 #include "surface/api/plug.h"
 #include "surface/helm/helm.h"
@@ -90,9 +91,10 @@ struct intent {
 /* The only message of a governance request. ERR_INVALID says what is wrong with it. */
 int intent_read(struct arena *mem, const struct json *body, struct intent *out,
                 struct err *err) MUST_CHECK;
-/* The command the arguments of a tool hold, as those who run commands write it: an array, or a text
- * for a shell. n is 0 when there is none. */
-struct words intent_inner(struct arena *mem, const struct json *arguments);
+/* The commands the arguments of a tool hold, as those who run commands write them: an array, or a
+ * text for a shell. Which of several it runs is the tool's affair. Returns how many there are. */
+size_t intent_inner(struct arena *mem, const struct json *arguments,
+                    struct words out[TOOL_COMMANDS_MAX]);
 
 /* ---- pending.c: commands that were approved and have not run ---- */
 

@@ -154,41 +154,62 @@ int intent_read(struct arena *mem, const struct json *body, struct intent *out, 
 
 /* ---- commands in arguments ---- */
 
-static bool words_of(struct arena *mem, const struct json *value, struct words *out)
+static struct words for_shell(struct arena *mem, const char *text)
 {
-    const char **words = arena_array(mem, const char *, value->n + 1);
+    const char **shell = arena_array(mem, const char *, 4);
+
+    shell[0] = "sh";
+    shell[1] = "-c";
+    shell[2] = text;
+    return (struct words){shell, 3};
+}
+
+/* What a tool makes of a command with something in it that is no word is not known, as what stands
+ * behind a variable is not. */
+static struct words unseen(struct arena *mem)
+{
+    return for_shell(mem, "$command");
+}
+
+static struct words words_of(struct arena *mem, const struct json *array)
+{
+    const char **words = arena_array(mem, const char *, array->n + 1);
+    bool is_plain = true;
     struct str text;
     size_t n = 0;
 
-    json_each(item, value)
+    json_each(item, array)
     {
-        if (!json_is_text(item, &text) || memchr(text.p, '\0', text.n))
-            return false;
-        words[n++] = arena_text(mem, text);
+        if (json_is_text(item, &text) && !memchr(text.p, '\0', text.n))
+            words[n++] = arena_text(mem, text);
+        else
+            is_plain = false;
     }
-    *out = (struct words){words, n};
-    return n > 0;
+    return n && !is_plain ? unseen(mem) : (struct words){words, n};
 }
 
-struct words intent_inner(struct arena *mem, const struct json *arguments)
+static struct words command_of(struct arena *mem, const struct json *value)
 {
-    static const char *const names[] = {"command", "cmd", "argv"};
-    struct words words = {0};
+    struct str text;
+
+    if (value && value->kind == JSON_ARRAY)
+        return words_of(mem, value);
+    if (!json_is_text(value, &text) || text.n == 0)
+        return (struct words){0};
+    return memchr(text.p, '\0', text.n) ? unseen(mem) : for_shell(mem, arena_text(mem, text));
+}
+
+size_t intent_inner(struct arena *mem, const struct json *arguments,
+                    struct words out[TOOL_COMMANDS_MAX])
+{
+    static const char *const names[TOOL_COMMANDS_MAX] = {"command", "cmd", "argv"};
+    size_t n = 0;
 
     for (size_t i = 0; i < COUNT(names); i++) {
-        const struct json *value = json_get(arguments, names[i]);
-        struct str text;
+        struct words words = command_of(mem, json_get(arguments, names[i]));
 
-        if (value && value->kind == JSON_ARRAY && words_of(mem, value, &words))
-            return words;
-        if (json_is_text(value, &text) && text.n && !memchr(text.p, '\0', text.n)) {
-            const char **shell = arena_array(mem, const char *, 4);
-
-            shell[0] = "sh";
-            shell[1] = "-c";
-            shell[2] = arena_text(mem, text);
-            return (struct words){shell, 3};
-        }
+        if (words.n)
+            out[n++] = words;
     }
-    return (struct words){0};
+    return n;
 }

@@ -50,7 +50,7 @@ static int ask(struct proxy *proxy, const char *name, const struct json *argumen
     run_init(&run);
     helm_session(call, &run);
     if (arguments)
-        request.inner = intent_inner(&run.mem, arguments);
+        request.inner_n = intent_inner(&run.mem, arguments, request.inner);
     failed = arguments ? govern_ask(lent.govern, &request, &run, &invalid)
                        : err_set(&invalid, ERR_INVALID, "its arguments are no JSON object");
     /* What cannot be admitted is denied, and that is recorded. */

@@ -180,7 +180,7 @@ static struct request request_of(struct call *call, const struct evaluate_body *
     request.tool = wanted->tool_name;
     request.arguments = wanted->arguments;
     request.effect = wanted->effect;
-    request.inner = intent_inner(&call->mem, wanted->arguments);
+    request.inner_n = intent_inner(&call->mem, wanted->arguments, request.inner);
     return request;
 }
 

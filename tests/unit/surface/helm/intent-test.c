@@ -21,28 +21,36 @@ TEST(commands_in_arguments_are_found)
 {
     static const struct {
         const char *arguments;
-        size_t n;
+        size_t commands;
+        size_t n; /* words of the last one */
         const char *last;
     } cases[] = {
-        {"{}",                               0, NULL  },
-        {"{\"command\":[\"rm\",\"-r\"]}",    2, "-r"  },
-        {"{\"cmd\":\"rm x\"}",               3, "rm x"},
-        {"{\"argv\":[\"ls\"],\"x\":1}",      1, "ls"  },
-        {"{\"command\":[],\"cmd\":\"ls\"}",  3, "ls"  },
-        {"{\"command\":[1],\"cmd\":\"ls\"}", 3, "ls"  },
-        {"{\"command\":\"\"}",               0, NULL  },
-        {"{\"command\":\"a\\u0000b\"}",      0, NULL  },
-        {"{\"command\":{\"a\":1}}",          0, NULL  },
-        {"{\"other\":\"rm\"}",               0, NULL  },
+        {"{}",                                        0, 0, NULL      },
+        {"{\"command\":[\"rm\",\"-r\"]}",             1, 2, "-r"      },
+        {"{\"cmd\":\"rm x\"}",                        1, 3, "rm x"    },
+        {"{\"argv\":[\"ls\"],\"x\":1}",               1, 1, "ls"      },
+        {"{\"command\":[],\"cmd\":\"ls\"}",           1, 3, "ls"      },
+        {"{\"command\":[1],\"cmd\":\"ls\"}",          1, 3, "ls"      },
+        {"{\"command\":\"ls\",\"cmd\":\"rm x\"}",     2, 3, "rm x"    },
+        {"{\"argv\":[\"rm\"],\"cmd\":\"a\",\"x\":1}", 2, 1, "rm"      },
+        {"{\"command\":[\"rm\",5]}",                  1, 3, "$command"},
+        {"{\"command\":[\"rm\",\"a\\u0000\"]}",       1, 3, "$command"},
+        {"{\"command\":\"\"}",                        0, 0, NULL      },
+        {"{\"command\":\"a\\u0000b\"}",               1, 3, "$command"},
+        {"{\"command\":{\"a\":1}}",                   0, 0, NULL      },
+        {"{\"other\":\"rm\"}",                        0, 0, NULL      },
     };
 
     for (size_t i = 0; i < COUNT(cases); i++) {
         AUTO_ARENA struct arena mem = ARENA(1 * MIB);
-        struct words words = intent_inner(&mem, parse(&mem, cases[i].arguments));
+        struct words words[TOOL_COMMANDS_MAX] = {0};
+        size_t n = intent_inner(&mem, parse(&mem, cases[i].arguments), words);
 
-        CHECK_INT(words.n, cases[i].n);
-        if (cases[i].last)
-            CHECK_TEXT(words.v[words.n - 1], cases[i].last);
+        CHECK_INT(n, cases[i].commands);
+        if (n == 0)
+            continue;
+        CHECK_INT(words[n - 1].n, cases[i].n);
+        CHECK_TEXT(words[n - 1].v[words[n - 1].n - 1], cases[i].last);
     }
 }
 
