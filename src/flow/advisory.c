@@ -200,6 +200,7 @@ int govern_advise_decide(struct govern *govern, const struct request *request,
         made.principal = arena_printf(&run->mem, "custodian:%s", decision->custodian);
     }
     memcpy(run->session_id, advise->id, sizeof run->session_id);
+    made.is_refusal = !decision->confirm;
     if (deed_begin(&deed, govern, &made, ACTION_ADVISE_ACT, run, err) < 0)
         return -1;
     frozen = decision->confirm && check_thawed(govern, request, advise, err) < 0;

@@ -239,7 +239,8 @@ bool govern_is_frozen(struct govern *govern, struct run *run)
     const struct actor actor = {action->tenant, action->principal, action->made_by};
     struct frozen by;
 
-    if (action_thaws(action->kind) || !freezer_stops(govern->shared->freezer, &actor, &by))
+    if (action_thaws(action->kind) || action->is_refusal ||
+        !freezer_stops(govern->shared->freezer, &actor, &by))
         return false;
     run->verdict = (struct verdict){
         .kind = VERDICT_DENY,

@@ -605,6 +605,21 @@ fails() {
     chain_holds
 }
 
+@test "a no is heard where everything is frozen" {
+    custodians
+    begin --prompt "$CREATE"
+    eventually 10 pending_action
+    run -0 brig freeze
+    run -77 confirm --words 'HUMAN_CONFIRMED: true'
+    action_is pending
+    run -0 brig advisory reject "$session" "$action" --as anna --passphrase-file anna.pass
+    action_is rejected
+    run -0 brig unfreeze
+    [ ! -e "$(session_dir)/sandbox/output/a.txt" ]
+    ended 13
+    chain_holds
+}
+
 @test "every word but the right one aborts, and nothing happens" {
     custodians
     local words

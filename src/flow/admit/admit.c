@@ -361,6 +361,7 @@ int admit_change(const struct request *request, struct run *run, struct err *err
     if (json_canonical(root, &text, err) < 0)
         return -1;
     run->action.image = "host";
+    run->action.is_refusal = request->is_refusal;
     hash_text_of(buf_str(&text), run->action.request_hash);
     return 0;
 }

@@ -52,7 +52,8 @@ struct request {
     const char *workdir;
     enum network_ask network;
     bool sockets_none;
-    bool advisory; /* RUN: what runs may only advise (docs/advisory.md) */
+    bool advisory;   /* RUN: what runs may only advise (docs/advisory.md) */
+    bool is_refusal; /* it lets nothing happen, and is possible where everything is frozen */
     bool stdin_stream;
     bool tty;
     uint16_t tty_rows, tty_columns; /* at first; 0: as those of our own terminal, if we have one */
