@@ -139,18 +139,27 @@ int notify_read(const char *root_dir, struct arena *mem, struct notify_config *o
 
 /* ---- writing ---- */
 
-static int check(const struct notify_config *config, struct err *err)
+static int check_webhook(const char *url, struct err *err)
 {
     struct http_origin origin;
+    struct err why;
+
+    if (http_origin_parse(url, &origin, &why) == 0)
+        return 0;
+    return err_set(err, ERR_INVALID,
+                   "--webhook takes https://HOST[:PORT]/PATH, or http:// and a loopback address of "
+                   "this machine, with no user, password, ? or # in it: %s",
+                   why.text);
+}
+
+static int check(const struct notify_config *config, struct err *err)
+{
     char found[PATH_BYTES_MAX];
 
     if (!config->webhook && !config->command)
         return err_set(err, ERR_INVALID, "who is to be told? --webhook URL or --command PROGRAM");
-    if (config->webhook && http_origin_parse(config->webhook, &origin, err) < 0)
-        return err_set(
-            err, ERR_INVALID,
-            "--webhook takes https://HOST[:PORT]/PATH, or http:// and a loopback address "
-            "of this machine, with no user, password, ? or # in it");
+    if (config->webhook && check_webhook(config->webhook, err) < 0)
+        return -1;
     if (config->args.n > NOTIFY_ARGS_MAX)
         return err_set(err, ERR_LIMIT, "more than %d arguments", NOTIFY_ARGS_MAX);
     for (size_t i = 0; i < config->args.n; i++)
