@@ -468,9 +468,9 @@ static bool is_no_name(struct str piece)
 static void look_below(struct look *look, const char *folder, struct str piece)
 {
     char path[2 * PATH_BYTES_MAX];
+    const char *slash = *folder && strcmp(folder, "/") != 0 ? "/" : "";
 
-    (void)snprintf(path, sizeof path, "%s%s%.*s", folder, *folder ? "/" : "", (int)piece.n,
-                   piece.p);
+    (void)snprintf(path, sizeof path, "%s%s%.*s", folder, slash, (int)piece.n, piece.p);
     look_at(look, path);
 }
 
