@@ -113,9 +113,10 @@ static void become_shell(const struct place *place, const char *shell, const cha
     if (null < 0 || chdir(place->work) < 0 || dup2(null, 0) < 0 || dup2(null, 1) < 0 ||
         dup2(null, 2) < 0)
         _exit(99);
-    /* Some texts never end. By the clock, one that has not had its turn yet would be among them. */
+    /* Some texts never end. By the clock, one that has not had its turn yet would be among them;
+     * but those that start one process after another have little time of their own. */
     (void)setrlimit(RLIMIT_CPU, &second);
-    (void)alarm(60);
+    (void)alarm(10);
     (void)execve(shell, argv, env);
     _exit(99);
 }
