@@ -63,14 +63,6 @@ struct conversation {
 
 /* ---- lines ---- */
 
-static int ms_left(uint64_t until_us)
-{
-    uint64_t now = clock_us();
-    uint64_t left = until_us > now ? (until_us - now) / 1000 : 0;
-
-    return left > INT_MAX ? INT_MAX : (int)left;
-}
-
 /* Until the descriptor is ready (true), the time is over, or it is to end: is_stopped. */
 static bool await(struct conversation *talk, int fd, short events, uint64_t until_us)
 {
@@ -81,7 +73,7 @@ static bool await(struct conversation *talk, int fd, short events, uint64_t unti
     int n;
 
     do
-        n = poll(polled, COUNT(polled), ms_left(until_us));
+        n = poll(polled, COUNT(polled), clock_ms_until(until_us));
     while (n < 0 && errno == EINTR);
     talk->is_stopped |= n > 0 && polled[0].revents;
     return n > 0 && !talk->is_stopped;
@@ -422,10 +414,13 @@ static const char *converse(struct conversation *talk, const struct advise_terms
         return ADVISE_INTERRUPTED;
     if (talk->is_all)
         return ADVISE_ENDED; /* whether or not it waited for that */
+    /* Its box has the session's time, too: one that ends at the end of it did not leave. */
+    if ((talk->is_gone || err->code == ERR_TIMEOUT) && clock_us() >= talk->until_us)
+        return "deadline";
     if (talk->is_gone)
         return "the agent ended";
     if (err->code == ERR_TIMEOUT)
-        return clock_us() >= talk->until_us ? "deadline" : "idle";
+        return "idle";
     if (talk->is_flood)
         return "flood";
     return err->code == ERR_CONFLICT ? "turn budget" : NULL;

@@ -237,11 +237,10 @@ static void on_client(struct detached *d)
 static int wait_ms(const struct detached *d)
 {
     uint64_t next = d->deadline_us < d->kill_us ? d->deadline_us : d->kill_us;
-    uint64_t now = clock_us();
 
     if (next == UINT64_MAX)
         return -1;
-    return next <= now ? 0 : (int)((next - now) / 1000U + 1);
+    return clock_ms_until(next);
 }
 
 /* True: it is over, whatever it wants. */

@@ -448,13 +448,12 @@ static int patience_ms(const struct server *server)
 {
     const struct direct *direct = &server->direct;
     uint64_t until = server->look_us;
-    uint64_t now = clock_us();
 
     if (direct->caller_fd >= 0 && direct->pid == 0 && direct->give_up_us < until)
         until = direct->give_up_us;
     if (until == UINT64_MAX)
         return server->rests || server->keeper_n ? -1 : IDLE_AFTER_MS;
-    return until <= now ? 0 : (int)((until - now) / 1000U) + 1;
+    return clock_ms_until(until);
 }
 
 /* From the last to the first: whoever is answered may leave the list, and one behind him, who has

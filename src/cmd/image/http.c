@@ -324,8 +324,8 @@ static bool is_passing(CURLcode code)
 static void prepare(struct http *http, struct exchange *x, struct curl_slist *headers)
 {
     CURL *curl = http->handle;
-    uint64_t now = clock_us();
-    uint64_t left_ms = now < http->job->deadline_us ? (http->job->deadline_us - now) / 1000U : 1;
+    long left_ms =
+        (long)clock_ms_until(http->job->deadline_us) + 1; /* 0 is curl's own five minutes */
     struct curl_blob ca = {http->ca.p, http->ca.n, CURL_BLOB_NOCOPY};
 
     curl_easy_reset(curl);
@@ -340,7 +340,7 @@ static void prepare(struct http *http, struct exchange *x, struct curl_slist *he
     SET(CURLOPT_HTTP09_ALLOWED, 0L);
     SET(CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
     SET(CURLOPT_BUFFERSIZE, 262144L);
-    SET(CURLOPT_CONNECTTIMEOUT_MS, left_ms < CONNECT_MS ? (long)left_ms : CONNECT_MS);
+    SET(CURLOPT_CONNECTTIMEOUT_MS, left_ms < CONNECT_MS ? left_ms : CONNECT_MS);
     SET(CURLOPT_NOPROGRESS, 0L);
     SET(CURLOPT_XFERINFOFUNCTION, on_progress);
     SET(CURLOPT_XFERINFODATA, x);

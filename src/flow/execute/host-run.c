@@ -404,7 +404,7 @@ static int wait_ms(const struct following *f)
         next = f->give_up_us;
     if (next == UINT64_MAX)
         return -1;
-    return next <= now ? 0 : (int)((next - now) / 1000 + 1);
+    return clock_ms_until(next);
 }
 
 /* A reader may be slow, but one that does not read at all does not hold up the end of what was

@@ -167,7 +167,7 @@ static int wait_ms(const struct relay *relay)
         next = relay->give_up_us;
     if (next == UINT64_MAX)
         return -1;
-    return next <= now ? 0 : (int)((next - now) / 1000U + 1);
+    return clock_ms_until(next);
 }
 
 /* ---- what box says ---- */

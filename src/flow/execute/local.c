@@ -51,7 +51,7 @@ bool wait_for_end(int pidfd, uint64_t wait_us)
     for (;;) {
         uint64_t now = clock_us();
 
-        if (poll(&polled, 1, now < deadline_us ? (int)((deadline_us - now) / 1000U) + 1 : 0) > 0)
+        if (poll(&polled, 1, clock_ms_until(deadline_us)) > 0)
             return true;
         if (now >= deadline_us)
             return false;
@@ -82,7 +82,7 @@ static void end_spawned(struct local *local)
         return; /* nothing is left but a process on its way out */
     (void)shutdown(local->supervisor_fd, SHUT_WR);
     while (clock_us() < deadline_us)
-        if (poll(&polled, 1, (int)((deadline_us - clock_us()) / 1000U) + 1) > 0 &&
+        if (poll(&polled, 1, clock_ms_until(deadline_us)) > 0 &&
             recv(local->supervisor_fd, &message, sizeof message, MSG_DONTWAIT) <= 0)
             return;
     if (local->outer_fd >= 0 && pidfd_send_signal(local->outer_fd, SIGKILL, NULL, 0) == 0)
@@ -286,13 +286,12 @@ int box_wait(struct local *local, uint64_t deadline_us, struct box_message *out,
     };
 
     for (;;) {
-        uint64_t now = clock_us();
         struct signalfd_siginfo info;
         int n, got;
 
-        if (now >= deadline_us)
+        if (clock_us() >= deadline_us)
             return err_set(err, ERR_TIMEOUT, "the sandbox did not stand in time");
-        n = poll(polled, COUNT(polled), (int)((deadline_us - now) / 1000U + 1));
+        n = poll(polled, COUNT(polled), clock_ms_until(deadline_us));
         if (n < 0 && errno != EINTR)
             return err_os(err, "waiting for box");
         if (n <= 0)

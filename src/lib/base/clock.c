@@ -14,6 +14,15 @@ uint64_t clock_us(void)
     return (uint64_t)now.tv_sec * 1000000U + (uint64_t)now.tv_nsec / 1000U;
 }
 
+int clock_ms_until(uint64_t until_us)
+{
+    uint64_t now_us = clock_us();
+    uint64_t left_us = until_us > now_us ? until_us - now_us : 0;
+    uint64_t left_ms = left_us / 1000U + (left_us % 1000U ? 1 : 0);
+
+    return left_ms > INT32_MAX ? INT32_MAX : (int)left_ms;
+}
+
 uint64_t clock_wall_ns(void)
 {
     struct timespec now;

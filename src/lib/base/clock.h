@@ -6,6 +6,10 @@
 /* Timeouts and durations use this one: it does not jump. */
 uint64_t clock_us(void);
 
+/* What poll() takes to wait until then and not a moment less: 0 once it has come, else the
+ * milliseconds up to it, rounded up; INT_MAX at most. */
+int clock_ms_until(uint64_t until_us);
+
 /* Since 1970, for those who compare it with other machines' clocks. */
 uint64_t clock_wall_ns(void);
 

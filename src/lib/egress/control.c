@@ -46,8 +46,7 @@ static int await(int fd, short events, uint64_t until_us, struct err *err)
 {
     for (;;) {
         struct pollfd p = {.fd = fd, .events = events};
-        uint64_t now = clock_us();
-        int got = poll(&p, 1, now >= until_us ? 0 : (int)((until_us - now) / 1000 + 1));
+        int got = poll(&p, 1, clock_ms_until(until_us));
 
         if (got > 0)
             return 0;

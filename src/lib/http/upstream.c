@@ -140,12 +140,11 @@ static int wait_for(struct http_upstream *client, short events, struct err *err)
     };
 
     for (;;) {
-        uint64_t now_us = clock_us();
         int n;
 
-        if (now_us >= client->until_us)
+        if (clock_us() >= client->until_us)
             return err_set(err, ERR_TIMEOUT, "the upstream took too long");
-        n = poll(fds, COUNT(fds), (int)((client->until_us - now_us) / 1000) + 1);
+        n = poll(fds, COUNT(fds), clock_ms_until(client->until_us));
         if (n < 0 && errno != EINTR)
             return err_os(err, "waiting for the upstream");
         if (n > 0 && fds[1].revents)

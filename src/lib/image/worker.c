@@ -215,8 +215,7 @@ static int hear_all(const struct worker *worker, struct arena *mem, const struct
 
     while (!heard) {
         struct pollfd polled = {worker->events_fd, POLLIN, 0};
-        uint64_t now = clock_us();
-        int ready = now >= until ? 0 : poll(&polled, 1, (int)((until - now) / 1000U) + 1);
+        int ready = clock_us() >= until ? 0 : poll(&polled, 1, clock_ms_until(until));
         ssize_t n;
 
         if (ready < 0 && errno == EINTR)

@@ -30,10 +30,9 @@ static int hear(int fd, struct buf *out, struct err *err)
 
     for (;;) {
         struct pollfd wait = {.fd = fd, .events = POLLIN};
-        uint64_t now = clock_us();
         ssize_t n;
 
-        if (now >= ends_us || poll(&wait, 1, (int)((ends_us - now) / 1000) + 1) == 0)
+        if (clock_us() >= ends_us || poll(&wait, 1, clock_ms_until(ends_us)) == 0)
             return err_set(err, ERR_TIMEOUT, "looking at the machine took too long");
         n = read(fd, piece, sizeof piece);
         if (n == 0)

@@ -90,14 +90,6 @@ static int release_signals(struct chat *chat)
     return first;
 }
 
-static int ms_left(const struct chat *chat)
-{
-    uint64_t now = clock_us();
-    uint64_t left = chat->until_us > now ? (chat->until_us - now) / 1000 : 0;
-
-    return left > INT_MAX ? INT_MAX : (int)left;
-}
-
 /* False: this is the end, whatever comes. */
 static bool await(const struct chat *chat, int fd, short events)
 {
@@ -109,7 +101,7 @@ static bool await(const struct chat *chat, int fd, short events)
     int n;
 
     do
-        n = poll(polled, COUNT(polled), ms_left(chat));
+        n = poll(polled, COUNT(polled), clock_ms_until(chat->until_us));
     while (n < 0 && errno == EINTR);
     return n > 0 && !polled[0].revents;
 }
@@ -135,7 +127,7 @@ static bool await_input(struct chat *chat)
             {.fd = STDIN_FILENO,   .events = POLLIN},
             {.fd = chat->agent_fd, .events = 0     },
         };
-        int n = poll(polled, COUNT(polled), ms_left(chat));
+        int n = poll(polled, COUNT(polled), clock_ms_until(chat->until_us));
 
         if (n < 0 && errno == EINTR)
             continue;
@@ -153,7 +145,9 @@ static int read_piece(struct chat *chat, struct err *err)
     while (chat->taken == chat->piece_n) {
         if (!await_input(chat)) {
             buf_clear(&chat->line); /* half a line is none */
-            return ms_left(chat) ? 0 : err_set(err, ERR_TIMEOUT, "nothing more was said in time");
+            return clock_us() < chat->until_us
+                       ? 0
+                       : err_set(err, ERR_TIMEOUT, "nothing more was said in time");
         }
         n = read(STDIN_FILENO, chat->piece, sizeof chat->piece);
         if (n < 0 && errno != EINTR && errno != EAGAIN)

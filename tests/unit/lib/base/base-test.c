@@ -7,8 +7,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <linux/fs.h>
 #include <linux/magic.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
@@ -28,6 +30,18 @@ TEST(buffer_stops_at_its_ceiling_and_keeps_what_it_had)
     CHECK_TEXT(buf_text(&b), "abc");
     CHECK_INT(buf_add_text(&b, "d", &err), 0);
     CHECK_TEXT(buf_text(&b), "abcd");
+}
+
+TEST(who_waits_until_a_moment_does_not_wake_before_it)
+{
+    for (unsigned us = 0; us < 3000; us += 97) {
+        uint64_t until_us = clock_us() + us;
+
+        (void)poll(NULL, 0, clock_ms_until(until_us));
+        CHECK(clock_us() >= until_us);
+    }
+    CHECK_INT(clock_ms_until(0), 0);
+    CHECK_INT(clock_ms_until(UINT64_MAX), INT_MAX);
 }
 
 TEST(errors_read_outside_in)
