@@ -26,7 +26,7 @@ __attribute__((destructor)) static void remove_state(void)
 {
     struct err err;
 
-    if (!strchr(state_dir, 'X'))
+    if (!strstr(state_dir, "XXXXXX"))
         (void)!dir_remove(AT_FDCWD, state_dir, &err);
 }
 
