@@ -12,8 +12,6 @@
 
 struct arena_block {
     struct arena_block *next;
-    size_t used;
-    size_t cap;
     _Alignas(max_align_t) char bytes[];
 };
 
@@ -64,8 +62,7 @@ char *xstrdup(const char *text)
 
 struct arena_mark arena_mark(const struct arena *mem)
 {
-    return (struct arena_mark){mem->first, mem->adopted, mem->first ? mem->first->used : 0,
-                               mem->used};
+    return (struct arena_mark){mem->first, mem->adopted, mem->at, mem->room, mem->used};
 }
 
 void arena_rewind(struct arena *mem, struct arena_mark mark)
@@ -78,8 +75,8 @@ void arena_rewind(struct arena *mem, struct arena_mark mark)
         mem->first = block->next;
         free(block);
     }
-    if (mem->first)
-        mem->first->used = mark.in_block;
+    mem->at = mark.at;
+    mem->room = mark.room;
     mem->used = mark.used;
 }
 
@@ -88,32 +85,40 @@ void arena_done(struct arena *mem)
     arena_rewind(mem, (struct arena_mark){0});
 }
 
-static struct arena_block *block_new(struct arena *mem, size_t size)
+static void *block_new(struct arena *mem, size_t cap)
 {
-    size_t cap = size > BLOCK_BYTES ? size : BLOCK_BYTES;
     struct arena_block *block = xmalloc(sizeof *block + cap);
 
-    block->cap = cap;
-    block->used = 0;
     block->next = mem->first;
     mem->first = block;
-    return block;
+    return block->bytes;
 }
 
-void *arena_take(struct arena *mem, size_t size)
+/* What is taken without another look stays below the ceiling. */
+static void lower_room(struct arena *mem)
 {
-    const size_t align = _Alignof(max_align_t);
-    struct arena_block *block = mem->first;
-    void *p;
+    size_t left = mem->used < mem->max ? mem->max - mem->used : 0;
+
+    left &= ~(ARENA_ALIGN - 1);
+    mem->room = mem->room < left ? mem->room : left;
+}
+
+void *arena_take_new(struct arena *mem, size_t size)
+{
+    size_t cap;
+    char *p;
 
     if (size > mem->max || mem->used > mem->max - size)
         out_of_memory(size);
-    size = (size + align - 1) & ~(align - 1);
-    if (!block || block->cap - block->used < size)
-        block = block_new(mem, size);
-    p = block->bytes + block->used;
-    block->used += size;
+    if (!size && mem->first)
+        return mem->at;
+    size = (size + ARENA_ALIGN - 1) & ~(ARENA_ALIGN - 1);
+    cap = size > BLOCK_BYTES ? size : BLOCK_BYTES;
+    p = block_new(mem, cap);
+    mem->at = p + size;
+    mem->room = cap - size;
     mem->used += size;
+    lower_room(mem);
     return p;
 }
 
@@ -134,6 +139,7 @@ void arena_adopt(struct arena *mem, void *p, size_t size)
     *adopted = (struct arena_adopted){mem->adopted, p};
     mem->adopted = adopted;
     mem->used += size;
+    lower_room(mem);
 }
 
 char *arena_text(struct arena *mem, struct str s)

@@ -178,6 +178,38 @@ static inline bool is_field_blank(struct piece p, size_t i)
     return p.classes[i] == BYTE_FIELD && (c == ' ' || c == '\t' || c == '\n');
 }
 
+/* Where a run of bytes of one class ends: mostly they are an expansion's. */
+static size_t same_class_until(struct piece p, size_t i)
+{
+    const uint8_t class = p.classes[i];
+    uint64_t eight, same;
+
+    memset(&same, class, sizeof same);
+    for (; p.n - i >= sizeof eight; i += sizeof eight) {
+        memcpy(&eight, p.classes + i, sizeof eight);
+        if (eight != same)
+            break;
+    }
+    while (i < p.n && p.classes[i] == class)
+        i++;
+    return i;
+}
+
+/* Over as many bytes, eight at a time, as have nothing among them that stops. */
+static size_t skip_eights(struct piece p, size_t i, size_t end, unsigned stop)
+{
+    for (; end - i >= 8; i += 8) {
+        unsigned kinds = KIND_ANY;
+
+#pragma GCC unroll 8
+        for (size_t k = 0; k < 8; k++)
+            kinds |= byte_kinds[(unsigned char)p.bytes[i + k]];
+        if (kinds & stop)
+            break;
+    }
+    return i;
+}
+
 /* *at moves to the blank behind the field; whether all bytes up to there are themselves. */
 static bool find_field_end(struct piece p, size_t *at)
 {
@@ -193,12 +225,18 @@ static bool find_field_end(struct piece p, size_t *at)
     bool plain = true;
     size_t i = *at;
 
-    for (; i < p.n; i++) {
-        if (!((byte_kinds[(unsigned char)p.bytes[i]] | KIND_ANY) & stops[p.classes[i]]))
-            continue;
-        if (is_field_blank(p, i))
-            break;
-        plain = false;
+    while (i < p.n) {
+        const unsigned stop = stops[p.classes[i]];
+        const size_t end = same_class_until(p, i);
+
+        for (i = skip_eights(p, i, end, stop); i < end; i++) {
+            if (!((byte_kinds[(unsigned char)p.bytes[i]] | KIND_ANY) & stop))
+                continue;
+            *at = i;
+            if (is_field_blank(p, i))
+                return plain;
+            plain = false;
+        }
     }
     *at = i;
     return plain;

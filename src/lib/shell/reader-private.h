@@ -189,8 +189,11 @@ void join_lines(struct reader *r);
 /* The next byte, or -1; lines that are continued are joined on the way. */
 static inline int peek(struct reader *r)
 {
-    if (r->pos < r->end && r->text.p[r->pos] == '\\')
-        join_lines(r);
+    int c = r->pos < r->end ? (unsigned char)r->text.p[r->pos] : -1;
+
+    if (c != '\\')
+        return c;
+    join_lines(r);
     return r->pos < r->end ? (unsigned char)r->text.p[r->pos] : -1;
 }
 int peek_second(const struct reader *r);

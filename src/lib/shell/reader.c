@@ -10,6 +10,7 @@
 #define SPARE_FACTOR 2
 #define SPARE_MAX (4 * MIB)
 #define GROWTH 4 /* what is not used of it is never touched */
+#define COMMANDS_A_KIB 256
 
 int fail_at(struct reader *r, size_t pos, const char *what)
 {
@@ -93,10 +94,11 @@ const struct shell_command empty_command = {.input_from = SHELL_NONE};
 static struct look look_new(struct arena *mem, size_t n, bool careful)
 {
     size_t spare = SPARE_BYTES + n * SPARE_FACTOR;
+    size_t expected = (n / KIB + 1) * COMMANDS_A_KIB;
 
     return (struct look){.mem = mem,
                          .careful = careful,
-                         .expected = SHELL_COMMANDS_MAX / (SHELL_TEXT_MAX / KIB) * (n / KIB + 1),
+                         .expected = expected < SHELL_COMMANDS_MAX ? expected : SHELL_COMMANDS_MAX,
                          .spare = spare < SPARE_MAX ? spare : SPARE_MAX};
 }
 

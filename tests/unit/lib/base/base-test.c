@@ -12,11 +12,14 @@
 #include <linux/magic.h>
 #include <poll.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 TEST(buffer_stops_at_its_ceiling_and_keeps_what_it_had)
 {
@@ -223,6 +226,43 @@ TEST(arena_pieces_are_zeroed_and_aligned)
         CHECK_INT(p[0] | p[n - 1], 0);
         memset(p, 0xff, n);
     }
+}
+
+/* How a process ends that takes so many pieces of 100 bytes, which are 112, and adopts as much. */
+static int end_of_taking(unsigned pieces, size_t adopted)
+{
+    int status = 0;
+    pid_t pid = fork();
+
+    if (pid == 0) {
+        struct arena mem = ARENA(10000);
+
+        (void)close(STDERR_FILENO);
+        arena_adopt(&mem, adopted ? xmalloc(adopted) : NULL, adopted);
+        for (unsigned i = 0; i < pieces; i++)
+            memset(arena_take(&mem, 100), 1, 100);
+        arena_done(&mem);
+        _exit(0);
+    }
+    CHECK(pid > 0 && waitpid(pid, &status, 0) == pid);
+    return WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+}
+
+TEST(an_arena_stops_at_its_ceiling_and_not_before)
+{
+    CHECK_INT(end_of_taking(89, 0), 0);
+    CHECK_INT(end_of_taking(90, 0), SIGABRT);
+    CHECK_INT(end_of_taking(44, 5000), 0); /* and 16 for what remembers it */
+    CHECK_INT(end_of_taking(45, 5000), SIGABRT);
+}
+
+TEST(nothing_at_all_can_be_taken_as_well)
+{
+    AUTO_ARENA struct arena mem = ARENA(100);
+
+    for (int i = 0; i < 100; i++)
+        CHECK(arena_take(&mem, 0) != NULL);
+    CHECK_INT(mem.used, 0);
 }
 
 TEST(what_an_arena_gives_back_is_used_again)
