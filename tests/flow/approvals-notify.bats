@@ -144,6 +144,20 @@ nobody_sends() {
     [ "$(header 1 webhook-signature)" = "v1,$output" ]
 }
 
+@test "what was sent is counted, also when somebody else has the numbers just then" {
+    hook ok
+    # shellcheck disable=SC2016 # its shell, not ours
+    flock "$BRIG_HOME/notify/tally.lock" sh -c ': >held; until [ -e go ]; do sleep 0.05; done' 3>&- &
+    holder=$!
+    eventually 5 test -e held
+    ask echo 1
+    told 1
+    sleep 1 # longer than whoever sends needs to give up, and shorter than it waits
+    touch go
+    wait "$holder"
+    eventually 10 tally webhook.ok 1
+}
+
 @test "what fails is tried again; what was refused or sent elsewhere is not" {
     hook flaky
     ask echo 1

@@ -19,7 +19,8 @@
 #include "lib/json/json.h"
 
 #define TALLY_TEXT_MAX (16 * KIB)
-#define LOCK_TRIES 20
+#define REPORT_WAIT_MS 10000 /* whoever sends has nothing else to do, and nobody waits for it */
+#define DROPPED_WAIT_MS 100  /* somebody's command goes on behind that */
 #define LOCK_REST_MS 5
 
 static const char *path_of(struct arena *mem, const char *root_dir, const char *name)
@@ -84,12 +85,12 @@ static void write_tally(struct arena *mem, const char *root_dir, const struct no
         (void)!file_exchange(path_of(mem, root_dir, "tally.json"), text.p, text.n, 0600, &ignored);
 }
 
-static int lock(const char *path)
+static int lock(const char *path, int wait_ms)
 {
     const struct timespec moment = {.tv_nsec = LOCK_REST_MS * 1000000L};
     AUTO_FD int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
 
-    for (int i = 0; fd >= 0 && i < LOCK_TRIES; i++) {
+    for (int i = 0; fd >= 0 && i < wait_ms / LOCK_REST_MS; i++) {
         if (flock(fd, LOCK_EX | LOCK_NB) == 0)
             return TAKE_FD(fd);
         (void)nanosleep(&moment, NULL);
@@ -125,7 +126,8 @@ static void add_report(struct notify_tally *tally, const struct notify_report *r
 static void change(const char *root_dir, const struct notify_report *report, const char *why)
 {
     AUTO_ARENA struct arena mem = ARENA(1 * MIB);
-    AUTO_FD int locked = lock(path_of(&mem, root_dir, "tally.lock"));
+    AUTO_FD int locked =
+        lock(path_of(&mem, root_dir, "tally.lock"), report ? REPORT_WAIT_MS : DROPPED_WAIT_MS);
     struct notify_tally tally;
     struct err ignored;
 
