@@ -310,7 +310,7 @@ held() {
 # Whatever holds of a sandbox holds of one made by a spawner: the files of this folder once more.
 # Left out are those that look for processes one generation further up.
 again() {
-    run timeout -k 5 600 bats --tap "$BRIG_ROOT/tests/attack/$1.bats"
+    run timeout -k 5 2000 bats --tap "$BRIG_ROOT/tests/attack/$1.bats"
     status_is 0
     says "ok 1 " # it did run
 }
