@@ -13,7 +13,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "lib/base/clock.h"
 #include "lib/base/limits.h"
 #include "test.h"
 
@@ -135,15 +134,6 @@ int fork_until_refused(void)
             return errno == EAGAIN ? n : 100 + errno;
     }
     return 99;
-}
-
-int burn_a_second(void)
-{
-    uint64_t end = clock_us() + 1000000;
-
-    while (clock_us() < end)
-        continue;
-    return 0;
 }
 
 /* As long as it takes to get so much of a processor, however busy the machine is. */

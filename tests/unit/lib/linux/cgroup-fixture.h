@@ -34,5 +34,4 @@ int status_of(pid_t pid);
 int rest(void);
 int eat_memory(void);         /* 64 MiB */
 int fork_until_refused(void); /* how many it got; 100 + errno when it was another refusal */
-int burn_a_second(void);
 int burn_300_ms(void);
