@@ -55,7 +55,8 @@ test("the tools an agent gets from the Workspace work", async () => {
     while (!(await sandbox.processes.get(pid)).stdout) await new Promise((resolve) => setTimeout(resolve, 20));
     assert.match(String(await run(names.GET_PROCESS_OUTPUT, { pid })), /up/);
     await run(names.KILL_PROCESS, { pid });
-    assert.equal((await sandbox.box.show()).processes, 1);
+    // It is on its way out when it has been told.
+    while ((await sandbox.box.show()).processes !== 1) await new Promise((resolve) => setTimeout(resolve, 20));
   });
 });
 

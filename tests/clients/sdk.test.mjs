@@ -404,7 +404,7 @@ describe("once", () => {
       if (request.url.includes("/exec") || request.url.includes("/runs"))
         answer.writeHead(200, { "content-type": "application/x-ndjson" }).write('{"event":"start","id":"0.0","run_id":"r"}\n');
       else answer.writeHead(200).write("half");
-      setTimeout(() => request.socket.destroy(), 20);
+      setTimeout(() => request.socket.destroy(), 200);
     });
     for (const options of [{}, { fetch }]) {
       const client = new Brig({ baseUrl: url, ...options });
@@ -429,7 +429,7 @@ describe("once", () => {
       answer.writeHead(200, { "content-type": "application/x-ndjson" });
       if (asked.length === 1) {
         answer.write('{"event":"stdout","data":"one","id":"3.0"}\n');
-        setTimeout(() => request.socket.destroy(), 20);
+        setTimeout(() => request.socket.destroy(), 200);
       } else {
         answer.end('{"event":"stdout","data":"two","id":"6.0"}\n{"event":"exit","exit_code":0,"id":"6.0"}\n');
       }
@@ -489,7 +489,7 @@ describe("following the ledger", () => {
       asked.push(new URL(request.url, "http://x").searchParams.get("after"));
       answer.writeHead(200, { "content-type": "application/x-ndjson" });
       answer.write(`{"seq":${asked.length + 7}}\n`);
-      setTimeout(() => request.socket.destroy(), 10);
+      setTimeout(() => request.socket.destroy(), 200);
     });
     const broken = await collect(new Brig({ baseUrl: url }).receipts.tail({ after: 7, limit: 3 }));
     assert.deepEqual([broken.map((r) => r.seq), asked], [[8, 9, 10], ["7", "8", "9"]]);
