@@ -126,7 +126,7 @@ lines() {
 @test "a prompt nobody answered, actions, and a session that goes on" {
     advised --action-timeout 1s \
         --prompt 'ask {"type":"filesystem","operation":"create","target":"/sandbox/output/a","risk":"irreversible","content":"x"}' \
-        --prompt silent --idle 2s
+        --prompt silent --idle 6s
     brig advisory export --agent-id agent >dataset
     [ "$(lines 'select(.record == "turn" and .turn == 1) | .actions | map(.state, .done)')" = '["expired",false]' ]
     [ "$(lines 'select(.record == "turn" and .turn == 2) | [.prompt, .output]')" = '["silent",null]' ]

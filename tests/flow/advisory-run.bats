@@ -170,7 +170,7 @@ is_over() {
     is_over flood
     json_is '.counts.quiescence_breach > 0 and .counts.quiescence_breach <= 65' true
     # Nothing ends the line: an answer that is none, and then time passes.
-    advised --prompt stream --prompt hello --idle 2s --timeout 240s
+    advised --prompt stream --prompt hello --idle 6s --timeout 240s
     [ "$status" -eq 10 ]
     is_over idle
     json_is .envelopes_invalid 1
@@ -371,10 +371,10 @@ pipe_is_full() {
 }
 
 @test "--idle is the agent's time to answer, not the time in which people think" {
-    begin_bare --idle 3s # enough for a busy machine to answer
+    begin_bare --idle 6s # enough for a busy machine to answer
     echo hello >turns
     eventually 10 grep -q advice out
-    sleep 3.5
+    sleep 6.5
     echo hello >turns
     eventually 10 two_answers
     echo silent >turns

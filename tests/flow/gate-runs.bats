@@ -199,7 +199,7 @@ LOST="Brig or its box was killed: what the agent did last is not known"
 
 @test "flood, idle, and an agent that leaves a turn: found, or unanswered" {
     PATIENCE=300
-    run -14 --separate-stderr advise --prompt hello --prompt silent --idle 2s
+    run -14 --separate-stderr advise --prompt hello --prompt silent --idle 6s
     session=$(last_session)
     counts_not 1 "a turn was not answered"
     json_is '.runs[0].ended_by' idle
