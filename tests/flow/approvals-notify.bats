@@ -266,7 +266,7 @@ is_gone() {
     not is_gone "$(cat child)"
     tally command.failed 0
     eventually 40 tally command.failed 1
-    tally webhook.failed 1
+    eventually 10 tally webhook.failed 1
     eventually 10 is_gone "$(cat child)"
     [ -e got/3.head ] && [ ! -e got/4.head ]
     run -0 brig approvals notify show
@@ -344,7 +344,12 @@ is_gone() {
     eventually 20 nobody_sends
     eventually 10 tally webhook.ok 1
     # Nobody who sent is left behind, waiting to be waited for.
-    for child in $(cat "/proc/$DAEMON/task"/*/children); do
-        not grep -q '^State:.Z' "/proc/$child/status"
+    eventually 10 no_zombie_of "$DAEMON"
+}
+
+no_zombie_of() {
+    local child
+    for child in $(cat "/proc/$1/task"/*/children); do
+        ! grep -qs '^State:.Z' "/proc/$child/status" || return 1
     done
 }

@@ -97,16 +97,16 @@ is_sanitized() {
 }
 
 @test "heads, bodies, idle connections and readers that stall have their deadlines" {
-    serve --listen 127.0.0.1:0 --head-ms 400
+    serve --listen 127.0.0.1:0 --head-ms 2000
     check head-deadline
     kill "$server" && wait "$server"
-    serve --listen 127.0.0.1:0 --body-ms 300
+    serve --listen 127.0.0.1:0 --body-ms 1500
     check body-deadline
     kill "$server" && wait "$server"
-    serve --listen 127.0.0.1:0 --idle-ms 300
+    serve --listen 127.0.0.1:0 --idle-ms 1500
     check idle-deadline
     kill "$server" && wait "$server"
-    serve --listen 127.0.0.1:0 --write-ms 300
+    serve --listen 127.0.0.1:0 --write-ms 1500
     check write-deadline
 }
 
@@ -201,7 +201,7 @@ name=file file=file.bin type=x/y bytes=3000000" ]
 }
 
 @test "a silent WebSocket is asked, and ended when it does not answer" {
-    serve --listen 127.0.0.1:0 --ping-ms 400
+    serve --listen 127.0.0.1:0 --ping-ms 1500
     check ws-silence
 }
 

@@ -111,7 +111,7 @@ programs_apart() {
     serve
     keeper=$(keeper_of "$DAEMON")
     serve_end
-    gone "$keeper"
+    eventually 2 gone "$keeper"
 }
 
 @test "a keeper that is killed again and again costs no run and no receipt" {

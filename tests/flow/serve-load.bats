@@ -23,7 +23,7 @@ teardown() {
 
 # load WHAT N: what load.mjs says.
 load_with() {
-    timeout 120 node "$BRIG_ROOT/tests/flow/load.mjs" "$PORT" "$TOKEN" "$DAEMON" "$@"
+    timeout 500 node "$BRIG_ROOT/tests/flow/load.mjs" "$PORT" "$TOKEN" "$DAEMON" "$@"
 }
 
 # receipts_of FILTER: how many runs have such a receipt, and how many more than one.

@@ -187,7 +187,7 @@ peak_kib() {
     kill -TERM "$DAEMON"
     sleep 0.2
     serve_end
-    gone "$last"
+    eventually 2 gone "$last"
 }
 
 @test "a collector that is busy is asked again when it says; what it then takes is complete" {

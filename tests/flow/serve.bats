@@ -375,12 +375,9 @@ T
         api /v1/whoami
         [ "$http" = 200 ]
     done
-    codes=
-    for _ in 1 2 3 4 5 6; do
-        api /v1/whoami
-        codes+=" $http"
-    done
-    [[ $codes == *429* ]]
+    # All over one connection: a busy machine makes these faster than two a second, too.
+    curl -sS --max-time 60 -H "Authorization: Bearer $TOKEN" -o /dev/null -w '%{http_code}\n' "http://127.0.0.1:$PORT/v1/whoami#[1-200]" >codes
+    grep -qx 429 codes
     TOKEN=$(token)
     api /v1/whoami
     [ "$http" = 200 ]
@@ -483,7 +480,7 @@ T
     serve
     for tenant in default other; do
         TOKEN=$(token --tenant $tenant)
-        post /v1/sandboxes '{"ttl_ms":1000}'
+        post /v1/sandboxes '{"ttl_ms":3000}' # it has to be there when it is answered
         [ "$http" = 201 ]
     done
     eventually 20 sh -c "sqlite3 '$BRIG_HOME/receipts.db' 'SELECT body FROM receipts' | grep -q SANDBOX_EXPIRED"
@@ -587,7 +584,7 @@ socket() {
     serve
     TOKEN=$(token)
     post /v1/sandboxes '{"name":"f"}'
-    (api -N '/v1/sandboxes/f/files/watch?path=/sandbox/tmp&wait_ms=4000'; echo "$output" >changes) &
+    (api -N '/v1/sandboxes/f/files/watch?path=/sandbox/tmp&wait_ms=8000'; echo "$output" >changes) &
     watcher=$!
     while kill -0 "$watcher" 2>/dev/null; do
         "$BRIG" sandbox exec f --quiet -- mktemp /sandbox/tmp/newXXXXXX >/dev/null

@@ -169,7 +169,7 @@ listens() {
     need perl
     perl -MSocket -e '
         socket(my $s, AF_UNIX, SOCK_DGRAM, 0) or die; bind($s, pack_sockaddr_un("notify")) or die;
-        open my $on, ">", "notify.on"; close $on; alarm 30;
+        open my $on, ">", "notify.on"; close $on; alarm 300;
         for (1, 2) { recv $s, my $text, 512, 0; print "$text\n"; $| = 1 }' >told 3>&- &
     manager=$!
     eventually 10 test -e notify.on

@@ -28,16 +28,16 @@ teardown() {
     make
     in_it -- true
     run -0 brig usage --json
-    json_is '.usage | length' 1
-    json_is '.usage[0].principal' "uid:$(id -u)"
-    json_is '.usage[0].commands' 3
-    json_is '.usage[0].sandboxes' 1
-    json_is '.usage[0].denied' 1
-    json_is '.usage[0].output_bytes' 5
-    json_is '.usage[0].duration_us > 0' true
+    # By day: whoever is here at midnight has two.
+    json_is '[.usage[].principal] | unique | join(" ")' "uid:$(id -u)"
+    json_is '[.usage[].commands] | add' 3
+    json_is '[.usage[].sandboxes] | add' 1
+    json_is '[.usage[].denied] | add' 1
+    json_is '[.usage[].output_bytes] | add' 5
+    json_is '[.usage[].duration_us] | add > 0' true
     brig sandbox exec -- true 2>/dev/null
     run -0 brig usage --json
-    json_is '.usage[0].commands' 4
+    json_is '[.usage[].commands] | add' 4
     run -0 brig usage --principal uid:4242 --json
     json_is '.usage | length' 0
     run -0 brig usage --since 2999-01-01 --json
@@ -57,7 +57,7 @@ teardown() {
     cp -r "$BRIG_HOME" copy
     brig sandbox exec -- true 2>/dev/null
     run -0 brig usage --json
-    json_is '.usage[0].commands' 2
+    json_is '[.usage[].commands] | add' 2
     cp "$BRIG_HOME/usage.db" copy/
     rm -rf "$BRIG_HOME"
     mv copy "$BRIG_HOME"
@@ -66,8 +66,8 @@ teardown() {
         run -77 brig sandbox exec --policy no.yaml -- echo
     done
     run -0 brig usage --json
-    json_is '.usage[0].commands' 1
-    json_is '.usage[0].denied' 2
+    json_is '[.usage[].commands] | add' 1
+    json_is '[.usage[].denied] | add' 2
 }
 
 @test "over the API each tenant sees its own" {
