@@ -54,12 +54,17 @@ again() {
     ask "$id $1"
 }
 
-# beside CMD FILE: one of another process at the same time, its output in FILE; its pid is $other.
+# beside SECONDS FILE: another process sleeps so long in it at the same time; its pid is $other.
 beside() {
-    printf '%s %s\n' "$id" "$1" |
+    printf '%s sleep %s\n' "$id" "$1" |
         timeout -k 5 $PATIENCE "$BRIG_BUILD/tests/flow/spawner/execs" "$BRIG_HOME" >"$2" 2>&1 3>&- &
     other=$!
-    eventually 5 grep -q here "$2"
+    eventually 5 sleeps "$1"
+}
+
+# sleeps SECONDS: somebody in it does.
+sleeps() {
+    "$BRIG" sandbox ps "$id" --json | jq -e --arg command "sleep $1" '[.. | objects | select(.command? == $command)] | length > 0' >/dev/null
 }
 
 # ended_is TEXT: how the last one ended.
@@ -119,7 +124,7 @@ alone() {
 
 @test "others at the same time have a keeper, and neither ends the other's" {
     pid=$(pid_one)
-    beside 'echo here; sleep 300' out
+    beside 300 out
     runs 'setsid sleep 301 >/dev/null 2>&1 & echo mine'
     [ "$output" = mine ]
     runs 'pgrep -x -f "sleep 30[01]" | wc -l; pgrep -x -f "sleep 300" | wc -l'
@@ -131,8 +136,8 @@ alone() {
 }
 
 @test "a list of processes says whose they are, with a keeper or without" {
-    beside 'echo here; sleep 300' one
-    beside 'echo here; sleep 301' two
+    beside 300 one
+    beside 301 two
     output=$("$BRIG" sandbox ps "$id" --json)
     printf '%s\n' "$output" >&2
     [ "$(jq '[.. | objects | select(.command? // "" | test("^sleep 30[01]$")) | .exec] | unique | length' <<<"$output")" -eq 2 ]

@@ -105,8 +105,10 @@ teardown() {
     json_is '.sandboxes | length' 1
 }
 
+# One look is what is judged below: on a busy machine the next one may see less.
 busy_is_seen() {
-    [ "$(brig sandbox top --json | jq '.sandboxes[] | select(.name == "busy") | .cpu_percent > 5 and .disk_bytes >= 3000000')" = true ]
+    run --separate-stderr brig sandbox top --json
+    [ "$(jq '.sandboxes[] | select(.name == "busy") | .cpu_percent > 5 and .disk_bytes >= 3000000' <<<"$output")" = true ]
 }
 
 @test "top shows what each uses" {
@@ -114,7 +116,6 @@ busy_is_seen() {
     in_it --keep -- sh -c 'head -c 3000000 /dev/zero >/tmp/f; while :; do :; done >/dev/null 2>&1 &' </dev/null
     make --name calm
     eventually 10 busy_is_seen
-    run --separate-stderr brig sandbox top --json
     status_is 0
     json_is '.sandboxes | length' 2
     json_is '.sandboxes[] | select(.name == "busy") | .cpu_percent > 5' true
@@ -139,6 +140,11 @@ busy_is_seen() {
 @test "top on a terminal goes on until it is stopped" {
     need script
     make
-    run timeout -s INT 3 script -qec "timeout -s INT 2.5 '$BRIG' sandbox top" /dev/null </dev/null
-    [ "$(grep -c SANDBOX <<<"$output")" -ge 2 ]
+    timeout -k 5 60 script -qfec "'$BRIG' sandbox top" seen </dev/null >/dev/null 3>&- &
+    running=$!
+    shown_twice() { [ -e seen ] && [ "$(grep -c SANDBOX seen)" -ge 2 ]; }
+    eventually 10 shown_twice
+    kill -INT "$(pgrep -n -x -f "$BRIG sandbox top")"
+    await "$running"
+    [ "$status" -ne 124 ]
 }

@@ -62,6 +62,7 @@ more_intents_than() {
     killed_while "$BRIG" sandbox files watch "$id" /tmp
     killed_while "$BRIG" sandbox port "$id" 8080
     exec 9>&-
+    eventually 5 no_run_is_held
     all_is_told
     [ "$(ledger "SELECT count(*) FROM receipts WHERE body LIKE '%RUN_ABANDONED%'")" -eq 3 ]
     # What was half written never took the place of what was there.
@@ -177,13 +178,17 @@ one_of() {
     chosen=${words[RANDOM % $#]}
 }
 
+is_let_go() {
+    [ ! -e "$1" ] || flock -n "$1" true
+}
+
 # Everything that is said to run has a PID 1 and an outer process.
 listed_are_there() {
     local each pid
     for each in $(brig sandbox list --json 2>/dev/null | jq -r '.sandboxes[] | "\(.sandbox_id):\(.pid)"'); do
         pid=${each#*:}
-        # It may have ended since it was listed, but then its lock is free.
-        [ -e "/proc/$pid" ] || flock -n "$BRIG_HOME/boxes/${each%:*}.lock" true 2>/dev/null || {
+        # It may have ended since it was listed; then its lock is free, or soon will be or be gone.
+        [ -e "/proc/$pid" ] || eventually 5 is_let_go "$BRIG_HOME/boxes/${each%:*}.lock" || {
             echo "listed without a process: $each" >&2
             return 1
         }

@@ -77,7 +77,7 @@ poll_states() {
     while [ ! -e stop ]; do
         for each in $("$BRIG" sandbox list --json 2>/dev/null | jq -r '.sandboxes[] | "\(.sandbox_id):\(.pid):\(.state)"'); do
             IFS=: read -r each pid state <<<"$each"
-            [ -e "/proc/$pid" ] || flock -w 2 "$BRIG_HOME/boxes/$each.lock" true 2>/dev/null ||
+            [ -e "/proc/$pid" ] || flock -w 20 "$BRIG_HOME/boxes/$each.lock" true 2>/dev/null ||
                 [ ! -e "$BRIG_HOME/boxes/$each.lock" ] || echo "untrue $each $pid $state"
             echo "$state"
         done

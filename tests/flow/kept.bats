@@ -121,18 +121,18 @@ teardown() {
 }
 
 @test "with nothing running in it, idleness ends it" {
-    make --idle 3s
+    make --idle 6s # enough for a busy machine to get in
     pid=$(pid_one)
-    in_it -- sleep 4 </dev/null
+    in_it -- sleep 7 </dev/null
     run ! gone "$pid"
     eventually 5 gone "$pid"
     ended_with SANDBOX_IDLE
 }
 
 @test "what runs in the background is not idleness" {
-    make --idle 3s
+    make --idle 6s
     in_it --keep -- sh -c 'sleep 300 >/dev/null 2>&1 & echo $! >/tmp/pid' </dev/null
-    sleep 4
+    sleep 7
     run brig sandbox show "$id"
     status_is 0
     in_it -- sh -c 'kill $(cat /tmp/pid)' </dev/null
@@ -140,14 +140,14 @@ teardown() {
 }
 
 @test "extend gives it more time, but not beyond its lifetime" {
-    make --ttl 4s --lifetime 12s
+    make --ttl 8s --lifetime 30s
     run --separate-stderr brig sandbox extend "$id" --ttl 1h --json
     status_is 0
     json_is .action extend
     json_is .done true
     left=$(($(date -d "$(brig sandbox show "$id" | jq -r .expires_at)" +%s) - $(date +%s)))
-    [ "$left" -le 12 ]
-    sleep 5
+    [ "$left" -le 30 ]
+    sleep 9
     in_it -- true </dev/null
     eventually 15 ended_with SANDBOX_EXPIRED
 }

@@ -56,8 +56,14 @@ show_all_kinds='
     sha256sum <holes; [ "$(stat -c %b holes)" -lt 1000 ] && echo sparse
     cat ~/note /sandbox/output/result'
 
+# Whoever has run a command says so a moment before it ends itself.
+nobody_in_it() {
+    [ "$("$BRIG" sandbox show "$id" | jq .processes)" -eq 1 ]
+}
+
 @test "with nobody in it the layers become the snapshot and the sandbox goes on above it" {
     write_all_kinds
+    eventually 5 nobody_in_it
     run -0 brig sandbox snapshot "$id" --name first --json
     jq -e '.live == false and .held_us == 0 and .bytes_copied == 0 and .done' <<<"$output"
     fork_of first
@@ -70,7 +76,7 @@ show_all_kinds='
 @test "with somebody in it the files are copied while it is held still, and it goes on" {
     write_all_kinds
     "$BRIG" sandbox exec "$id" --detach -- sh -c 'while :; do echo tick >>/tmp/ticks; done' >/dev/null
-    eventually 5 test -n "$(in_it -- cat /tmp/ticks)"
+    eventually 5 in_it -- test -s /tmp/ticks
     run -0 brig sandbox snapshot "$id" --name live --json
     jq -e '.live and .held_us > 0 and .bytes_copied > 64000000 and .done' <<<"$output"
     before=$(in_it -- wc -c </dev/null /tmp/ticks | cut -d' ' -f1)
@@ -136,7 +142,8 @@ show_all_kinds='
     [ "$(in_it -- cat /tmp/f)" = here ]
     [ "$(ls "$BRIG_HOME/snapshots" | grep -vc lock)" -eq 1 ]
     brig sandbox destroy "$id"
-    eventually 5 test "$(ls "$BRIG_HOME/snapshots" | grep -vc lock)" -eq 0
+    none_is_kept() { [ "$(ls "$BRIG_HOME/snapshots" | grep -vc lock)" -eq 0 ]; }
+    eventually 5 none_is_kept
 }
 
 @test "deletions are kept over every number of snapshots, and more than eight become one" {
@@ -274,6 +281,7 @@ os.setxattr("/tmp/d/f", "user.mine", b"kept")' || skip "the machine has no pytho
 
 @test "what was recorded says what was done" {
     in_it -- sh -c 'echo x >/tmp/x'
+    eventually 5 nobody_in_it
     snap --name s
     receipt_is .action snapshot
     receipt_is .outcome.snapshot.id "$snap"
