@@ -252,7 +252,7 @@ P
     not pgrep -fx "sleep $nap"
 }
 
-# mine SCRIPT: a copy of perl is confirmed with it, and $script is what it is called with. (perl itself
+# mine SCRIPT [TIME]: a copy of perl is confirmed with it, and $script is what it is called with. (perl itself
 # runs others.)
 mine() {
     need perl
@@ -261,7 +261,7 @@ mine() {
     chmod 755 . "$BATS_TEST_TMPDIR"
     [ "$(id -u)" -ne 0 ] || chown nobody mine
     standing "name: mine, allow: [$PWD/mine, -e, \"$script\"]$user"
-    run -77 brig sandbox exec --elevated --timeout 1s -- "$PWD/mine" -e "$script"
+    run -77 brig sandbox exec --elevated --timeout "${2-1s}" -- "$PWD/mine" -e "$script"
     confirm_latest
 }
 
@@ -281,8 +281,8 @@ mine_lives() {
 
 @test "one that kills its keeper is not waited for, and its receipt says so" {
     [ "$(id -u)" -ne 0 ] || skip "root's keeper is nobody else's to kill"
-    mine "kill q(KILL), getppid; sleep 20"
-    run timeout -k 5 15 "$BRIG" sandbox exec --elevated --timeout 1s -- "$PWD/mine" -e "$script"
+    mine "kill q(KILL), getppid; sleep 90"
+    run timeout -k 5 60 "$BRIG" sandbox exec --elevated --timeout 1s -- "$PWD/mine" -e "$script"
     receipt_is .kind outcome
     receipt_is .outcome.failure "whoever kept the command was killed; what it left behind may live on"
     run -0 brig receipts verify
@@ -302,8 +302,8 @@ mine_lives() {
 }
 
 @test "one that goes away before the end is no end without a receipt" {
-    mine 'print q(x) x 99, chr 10 for 1..99999'
-    "$BRIG" sandbox exec --elevated --timeout 1s -- "$PWD/mine" -e "$script" 2>/dev/null | head -n 1 >first
+    mine 'print q(x) x 99, chr 10 for 1..99999' 30s
+    "$BRIG" sandbox exec --elevated --timeout 30s -- "$PWD/mine" -e "$script" 2>/dev/null | head -n 1 >first
     [ -s first ]
     receipt_is .kind outcome
     run -0 brig receipts verify

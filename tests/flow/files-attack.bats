@@ -159,10 +159,12 @@ teardown() {
 @test "a file that grows while it is read is taken as long as it was" {
     make_box
     inside 'head -c 5000000 /dev/zero >/tmp/log'
-    "$BRIG" sandbox exec --quiet "$id" -- sh -c 'while :; do head -c 1000000 /dev/zero >>/tmp/log; done' </dev/null &
+    # Fast enough to grow while five megabytes are read, and not so fast that the disk is full before.
+    "$BRIG" sandbox exec --quiet --timeout 10m "$id" -- perl -e 'open my $f, ">>", "/tmp/log" or die;
+        while (1) { syswrite $f, "x" x 8192; select undef, undef, undef, 0.0005 }' </dev/null &
     swapper=$!
-    sleep 0.3
-    run --separate-stderr timeout 20 "$BRIG" sandbox cp "$id:/tmp/log" out --json
+    eventually 10 inside '[ $(stat -c %s /tmp/log) -gt 5000000 ]'
+    run --separate-stderr timeout 60 "$BRIG" sandbox cp "$id:/tmp/log" out --json
     kill $swapper
     status_is 0
     json_is .bytes "$(stat -c %s out)"

@@ -163,17 +163,21 @@ d/f" ]
 }
 
 @test "watch tells what changes, one object a line" {
-    files watch /tmp --timeout 10s >events &
+    "$BRIG" sandbox files watch "$id" /tmp --timeout 10m >events &
     watcher=$!
     eventually 8 watch_tells
     inside 'echo x >/tmp/new; mv /tmp/new /tmp/other; rm /tmp/other'
     eventually 8 grep -q '"delete"' events
+    kill -TERM $watcher
     wait $watcher
     [ "$(jq -r 'select(.event != "modify" and .name != "first") | .event + " " + .name' <events)" = "create new
 close_write new
 moved_from new
 moved_to other
 delete other" ]
+    [ "$(last_receipt .outcome.files.verb)" = watch ]
+    # It has an end of its own, too.
+    run -0 files watch /tmp --timeout 300ms
     [ "$(last_receipt .outcome.files.verb)" = watch ]
 }
 

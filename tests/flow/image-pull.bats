@@ -32,8 +32,21 @@ wait_for() { # COMMAND…: until it succeeds
     eventually 10 "$@" >/dev/null 2>&1
 }
 
+registry_answers() {
+    kill -0 "$server_pid" && curl -s -o /dev/null "http://$registry/v2/"
+}
+
 start_registry() { # [HTPASSWD]
     need docker-registry perl
+    local tries
+    for tries in 1 2 3 4 5; do # somebody else may have taken the port meanwhile
+        begin_registry "$@"
+        wait_for registry_answers && return || echo "nothing came of try $tries: $(cat "$WORK/registry.log")" >&2
+    done
+    return 1
+}
+
+begin_registry() {
     registry=127.0.0.1:$(free_port)
     {
         printf 'version: 0.1\nlog: {level: error}\nstorage: {filesystem: {rootdirectory: %s}}\nhttp: {addr: %s}\n' \
@@ -42,7 +55,6 @@ start_registry() { # [HTPASSWD]
     } >"$WORK/registry.yml"
     docker-registry serve "$WORK/registry.yml" >"$WORK/registry.log" 2>&1 3>&- &
     server_pid=$!
-    wait_for curl -s -o /dev/null "http://$registry/v2/"
 }
 
 start_bad() { # [TLS FOLDER]
@@ -379,9 +391,5 @@ goes_on() { # whatever was there: the next pull gets the image, and leaves nothi
     [[ $status != *$'Uid:\t0'* ]]
     [[ $fds != *"$BRIG_HOME/keys"* ]]
     # It dies with brig.
-    for _ in 1 2 3 4 5 6 7 8 9 10; do
-        [ -d "/proc/${worker% }" ] || break
-        sleep 0.2
-    done
-    [ ! -d "/proc/${worker% }" ]
+    eventually 10 gone "${worker% }"
 }

@@ -83,13 +83,14 @@ opening() {
     : >"$WORK/requests"
     node "$BRIG_ROOT/tests/flow/bad-registry.mjs" "$WORK/layout" >"$WORK/bad.out" 2>/dev/null 3>&- &
     server_pid=$!
-    until grep -q port "$WORK/bad.out"; do sleep 0.05; done
+    eventually 10 grep -q port "$WORK/bad.out"
     bad=127.0.0.1:$(sed -n 's/^port //p' "$WORK/bad.out")
     "$BRIG" image pull "$bad/stall:latest" >/dev/null 2>&1 3>&- &
     pull=$!
-    until grep -q blobs "$WORK/requests"; do sleep 0.05; done
+    eventually 20 grep -q blobs "$WORK/requests"
     kill -9 $pull
     wait $pull || true
+    eventually 5 no_run_is_held
     receipt_is .kind intent
     receipt_is .image "$bad/stall:latest"
     run -0 brig image import "$WORK/layout"

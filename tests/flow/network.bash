@@ -90,6 +90,10 @@ allow() {
         "$1" "$2" "${3:+, $3}"
 }
 
+no_egress() {
+    [ -z "$(egress_pid)" ]
+}
+
 egress_pid() {
     local pid
     for pid in $(pgrep -x egress); do

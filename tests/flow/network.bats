@@ -116,11 +116,7 @@ teardown() {
     policy_of "$(allow web allowed.test)"
     world_json --policy policy.yaml -- true
     [ "$status" -eq 0 ]
-    for _ in $(seq 300); do
-        [ -n "$(egress_pid)" ] || break
-        sleep 0.1
-    done
-    [ -z "$(egress_pid)" ]
+    eventually 30 no_egress
     nothing_is_left
 }
 
@@ -132,6 +128,7 @@ teardown() {
     receipt_is '.outcome.egress.requests >= 1' true
     [ "$(in_world "$BRIG" sandbox show --json "$id" | jq -r .network)" = policy ]
     kill -9 $(egress_pid)
+    eventually 10 no_egress
     [ "$(in_world "$BRIG" sandbox show --json "$id" | jq -r .network)" = lost ]
     [[ $(in_world "$BRIG" sandbox list) == *"network lost: recreate it"* ]]
     [[ $(in_world "$BRIG" sandbox explain "$id") == *"egress     lost:"* ]]
@@ -227,11 +224,8 @@ teardown() {
     done
     served | grep -q begun
     kill -9 "$job"
-    for _ in $(seq 300); do
-        [ -n "$(egress_pid)" ] || break
-        sleep 0.1
-    done
-    [ -z "$(egress_pid)" ]
+    eventually 30 no_egress
+    eventually 10 no_run_is_held
     in_world "$BRIG" sandbox exec --quiet -- true # whoever comes next tidies up
     nothing_is_left
 }

@@ -122,26 +122,26 @@ WRONG
 
 @test "one that accepts and never shakes hands is a denial in the policy's time" {
     tls mute
-    policy "https://127.0.0.1:$port/v1/data/brig/allow"
-    refuses "it did not answer within 1000 ms"
+    policy "https://127.0.0.1:$port/v1/data/brig/allow" opa 3s
+    refuses "it did not answer within 3000 ms"
     [ "$(asked)" -eq 1 ]
 }
 
 @test "an answer that comes a byte at a time has the same end as none" {
     plain
     for how in drip drip-body; do
-        policy "http://127.0.0.1:$port/v1/data/brig/$how"
-        refuses "it did not answer within 1000 ms"
+        policy "http://127.0.0.1:$port/v1/data/brig/$how" opa 3s
+        refuses "it did not answer within 3000 ms"
     done
     [ "$(asked)" -eq 2 ]
     need openssl
     authority ca
     certificate right ca IP:127.0.0.1
     tls drip right
-    policy "https://127.0.0.1:$port/v1/data/brig/allow" opa 2s
+    policy "https://127.0.0.1:$port/v1/data/brig/allow" opa 4s
     before=$(receipts_of denial)
     SSL_CERT_FILE=$WORK/ca.pem SSL_CERT_DIR=/nowhere attempt
-    denied "it did not answer within 2000 ms"
+    denied "it did not answer within 4000 ms"
     [ "$(asked)" -eq 3 ] # it was told, and began to answer
 }
 
@@ -155,7 +155,7 @@ WRONG
 
 @test "a redirect is not followed, and named" {
     plain
-    policy "http://127.0.0.1:$port/v1/data/brig/redirect"
+    policy "http://127.0.0.1:$port/v1/data/brig/redirect" opa 5s
     refuses "it answered with status 302, and a redirect is not followed"
     [ "$(asked)" -eq 1 ]
     attempt # once more, and nobody was asked in between
@@ -185,10 +185,10 @@ world='
     eventually 10 test -e ready || { cat world.log >&2; return 1; }
     within=(--net --mount)
     is_root || within+=(--user --preserve-credentials)
-    policy "https://pdp.example.test/v1/data/brig/allow"
+    policy "https://pdp.example.test/v1/data/brig/allow" opa 3s
     before=$(receipts_of denial)
     run timeout -k 5 "$PATIENCE" nsenter -t "$names" "${within[@]}" --wd="$WORK" -- \
         "$BRIG" sandbox exec --policy p.yaml -- true
-    denied "it did not answer within 1000 ms"
+    denied "it did not answer within 3000 ms"
     grep -q pdp named # it was asked for
 }

@@ -22,23 +22,14 @@ serve() {
 import socket, threading, time, sys
 s = socket.create_server(('127.0.0.1', 8000), backlog=100)
 $1" </dev/null
-    local n
-    for n in {1..50}; do
-        inside 'grep -q :1F40 /proc/net/tcp' && return
-        sleep 0.1
-    done
-    return 1
+    eventually 10 inside 'grep -q :1F40 /proc/net/tcp'
 }
 
 # open_door ARGS…: sets $door and $port.
 open_door() {
     "$BRIG" sandbox port "$id" "$@" >door.out 2>door.err &
     door=$!
-    local n
-    for n in {1..50}; do
-        [ -s door.out ] && break
-        sleep 0.1
-    done
+    eventually 10 test -s door.out
     port=$(head -n 1 door.out)
 }
 
@@ -101,6 +92,7 @@ import socket, time
 c = socket.create_connection(('127.0.0.1', $port))
 time.sleep(3)"
     [ "$(awk '/VmHWM/ { print $2 }' "/proc/$door/status")" -lt 50000 ]
+    eventually 10 inside 'test -s /tmp/server.log'
     [ "$(inside 'cat /tmp/server.log')" -lt 100000000 ]
     close_door
 }
@@ -108,7 +100,7 @@ time.sleep(3)"
 @test "many at once, and no more than there is room for" {
     serve "$echo_server"
     open_door 8000
-    run timeout 30 python3 -c "
+    run timeout 120 python3 -c "
 import socket
 all = [socket.create_connection(('127.0.0.1', $port)) for i in range(100)]
 for c in all: c.sendall(b'x'); c.shutdown(socket.SHUT_WR)
@@ -124,7 +116,7 @@ print(sum(c.recv(100) == b'1 x' for c in all))"
     run python3 -c "
 import socket
 c = socket.create_connection(('127.0.0.1', $port))
-c.settimeout(5)
+c.settimeout(60)
 try: print(len(c.recv(1)))
 except ConnectionError: print(0)"
     [ "$output" = 0 ]
