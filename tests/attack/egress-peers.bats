@@ -260,7 +260,7 @@ pair() {
 
 @test "consent that is withdrawn closes what is open" {
     pair
-    "$BRIG" sandbox exec --quiet "$front" -- curl -sSN http://back.sandbox.internal:8080/hold >held 2>&1 </dev/null 3>&- &
+    "$BRIG" sandbox exec --quiet --timeout 5m "$front" -- curl -sSN http://back.sandbox.internal:8080/hold >held 2>&1 </dev/null 3>&- &
     job=$!
     eventually 60 grep -q still held
     printf 'version: 1\nnetwork_peers: {other: {sandbox: other, port: 8080}}\n' >less.yaml
@@ -276,7 +276,7 @@ pair() {
 
 @test "a sandbox that ends takes what leads into it along" {
     pair
-    "$BRIG" sandbox exec --quiet "$front" -- curl -sSN http://back.sandbox.internal:8080/hold >held 2>&1 </dev/null 3>&- &
+    "$BRIG" sandbox exec --quiet --timeout 5m "$front" -- curl -sSN http://back.sandbox.internal:8080/hold >held 2>&1 </dev/null 3>&- &
     job=$!
     eventually 60 grep -q still held
     brig sandbox destroy "$back" >/dev/null 2>&1

@@ -58,7 +58,7 @@ layer_of() { # NAME MIB: an image of one layer of so many bytes that do not comp
 carry() {
     local how=()
     [ "$1" = request ] || how=(--proxytunnel)
-    in_world "$BRIG" sandbox exec --quiet "$front" -- curl -sS --max-time 200 -o /dev/null -w '%{size_download}' "${how[@]}" \
+    in_world "$BRIG" sandbox exec --quiet --timeout 5m "$front" -- curl -sS --max-time 200 -o /dev/null -w '%{size_download}' "${how[@]}" \
         "http://back.sandbox.internal:8080/$2" </dev/null
 }
 

@@ -145,7 +145,7 @@ spent_exactly() { # BYTES: the run was cut there
 @test "commands that run at once each pay for all that passes" {
     policy 'egress: 1M, egress_run: 300000'
     id=$(in_world "$BRIG" sandbox create --policy policy.yaml --json | jq -r .sandbox_id)
-    in_world "$BRIG" sandbox exec --quiet "$id" -- sh -c 'echo >/tmp/begun; until [ -e /tmp/over ]; do sleep 0.05; done' 3>&- &
+    in_world "$BRIG" sandbox exec --quiet --timeout 5m "$id" -- sh -c 'echo >/tmp/begun; until [ -e /tmp/over ]; do sleep 0.05; done' 3>&- &
     waiting=$!
     begun() {
         [ "$(amount reserved)" = 300000 ]
@@ -162,7 +162,7 @@ spent_exactly() { # BYTES: the run was cut there
 
 @test "where egress dies nothing passes any more, and all that was allowed is charged" {
     policy 'egress: 1M, egress_run: 300000'
-    in_world "$BRIG" sandbox exec --json --policy policy.yaml -- sh -c 'curl -s -o /dev/null http://allowed.test/first
+    in_world "$BRIG" sandbox exec --json --timeout 5m --policy policy.yaml -- sh -c 'curl -s -o /dev/null http://allowed.test/first
         until ! curl -s -o /dev/null --max-time 5 http://allowed.test/more; do sleep 0.05; done
         curl -s --max-time 5 http://allowed.test/last; echo goes on' >out.json 3>&- &
     running=$!

@@ -200,7 +200,7 @@ first_run() {
     policy '{per: principal, within: 1h, runs: 5}'
     try first
     status_is 0
-    brig sandbox exec --quiet --policy p.yaml --mount "$WORK/out:/out:rw" -- \
+    PATIENCE=300 brig sandbox exec --quiet --timeout 5m --policy p.yaml --mount "$WORK/out:/out:rw" -- \
         sh -c 'touch /out/began; until [ -e /out/go ]; do sleep 0.05; done' >during 2>&1 &
     running=$!
     eventually 10 test -e out/began

@@ -115,7 +115,7 @@ status 0"
 @test "a disk that fills up during the run still takes its end" {
     is_root || skip "needs root"
     in_private_mounts "cp -a '$BRIG_HOME' copy && mount -t tmpfs -o size=6m,mode=0700 none '$BRIG_HOME' && cp -a copy/. '$BRIG_HOME/'
-        '$BRIG' sandbox exec --mount '$PWD/out:/workspace:rw' -- sh -c 'touch /workspace/began
+        '$BRIG' sandbox exec --timeout 5m --mount '$PWD/out:/workspace:rw' -- sh -c 'touch /workspace/began
             until [ -e /workspace/full ]; do sleep 0.05; done' </dev/null >log 2>&1 &
         n=0; until [ -e out/began ] || [ \$((n += 1)) -gt 600 ]; do sleep 0.05; done
         cat /dev/zero >'$BRIG_HOME/filler' 2>/dev/null; touch out/full

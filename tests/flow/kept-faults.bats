@@ -66,6 +66,7 @@ background() {
     eventually 3 grep -q here out
     kill -9 "$caller"
     eventually 2 alone
+    eventually 2 no_run_is_held # whoever has ended it lets go of it a moment later
     run --separate-stderr brig sandbox show "$id"
     status_is 0
     receipt_is .reason_code RUN_ABANDONED
@@ -97,7 +98,7 @@ keeper() {
 
 # PID 1 runs one command itself; whoever comes meanwhile has a keeper.
 occupy() {
-    timeout -k 5 60 "$BRIG" sandbox exec "$id" -- sh -c 'echo here; sleep 299' >occupied 2>&1 </dev/null 3>&- &
+    timeout -k 5 300 "$BRIG" sandbox exec --timeout 5m "$id" -- sh -c 'echo here; sleep 299' >occupied 2>&1 </dev/null 3>&- &
     occupier=$!
     eventually 3 grep -q here occupied
 }
@@ -189,7 +190,7 @@ all_is_cleared() {
 
 @test "a stopped outer process does not hang those who ask" {
     kill -STOP "$outer"
-    run --separate-stderr timeout -k 1 20 "$BRIG" sandbox exec "$id" -- true </dev/null
+    run --separate-stderr timeout -k 5 60 "$BRIG" sandbox exec "$id" -- true </dev/null
     kill -CONT "$outer"
     [ "$status" -ne 0 ] && [ "$status" -ne 124 ]
     [[ $stderr == *"does not answer"* ]]
