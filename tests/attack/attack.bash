@@ -15,10 +15,22 @@ box() {
     "$BRIG" sandbox exec --quiet --mount "$ATTACK:/mnt/attack:ro" "$@"
 }
 
-# start_box [OPTION…] -- CMD…: the same in the background, as $box; what it says is in $WORK/said.
+# For "sh -c" inside: a socket of one's own, connected to as soon as somebody listens.
+# shellcheck disable=SC2016,SC2034 # its shell, not ours; for the tests that load this
+own_socket='/mnt/attack/sockets listen @mine &
+    for i in $(seq 200); do
+        said=$(/mnt/attack/sockets connect @mine)
+        case $said in *worked*) break ;; esac
+        sleep 0.05
+    done
+    echo "$said"
+    kill $!'
+
+# start_box [OPTION…] -- CMD…: the same in the background, as $box, for longer than any test takes; what it says
+# is in $WORK/said.
 # shellcheck disable=SC2034 # box is for the test that loads this
 start_box() {
-    "$BRIG" sandbox exec --quiet --mount "$ATTACK:/mnt/attack:ro" "$@" </dev/null >"$WORK/said" 2>&1 3>&- &
+    "$BRIG" sandbox exec --quiet --timeout 10m --mount "$ATTACK:/mnt/attack:ro" "$@" </dev/null >"$WORK/said" 2>&1 3>&- &
     box=$!
 }
 
@@ -103,6 +115,14 @@ child_of() {
     local children
     read -r children _ <"/proc/$1/task/$1/children"
     [ -n "$children" ] && echo "$children"
+}
+
+# none_held: nobody clears up behind a run any more.
+none_held() {
+    local lock
+    for lock in "$BRIG_HOME"/runs/*.lock; do
+        [ ! -e "$lock" ] || flock -n "$lock" true || return 1
+    done
 }
 
 # nothing_left: no run folder, no cgroup, no mount of any run of this state directory.

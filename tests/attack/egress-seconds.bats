@@ -25,7 +25,7 @@ took() {
 }
 
 @test "D07: out of descriptors a proxy says no, and serves again when there are some" {
-    WORLD_SECONDS=120 run in_world "$(allow api.test:80)" 'ulimit -n 4096; python3 - <<E
+    WORLD_SECONDS=400 run in_world "$(allow api.test:80)" 'ulimit -n 4096; python3 - <<E
 import os, resource, socket, subprocess, time
 def ask():
     try:
@@ -99,7 +99,7 @@ hold_open() { # sets id; what the client says is in holding.out
         '      - {host: public.test, port: 8443, protocol: rest, access: full}' \
         '      - {host: public.test, port: 9443, protocol: rest, access: full}'
     id=$(in_world "$BRIG" sandbox create --policy policy.yaml --json | jq -r .sandbox_id)
-    in_world timeout -k 5 240 "$BRIG" sandbox exec --quiet "$id" -- node --input-type=module -e "$holding" \
+    in_world timeout -k 5 240 "$BRIG" sandbox exec --quiet --timeout 5m "$id" -- node --input-type=module -e "$holding" \
         >holding.out 2>&1 3>&- </dev/null &
     holding_job=$!
     eventually 60 grep -qx open holding.out || { cat holding.out; false; }
@@ -149,7 +149,7 @@ all_closed() {
 
 @test "G11, R13: clients slow to shake hands hurt only themselves" {
     tls_setup
-    WORLD_SECONDS=120 run in_tls_world "$(allow 'api.test:443,protocol="rest",access="full"')" 'unset SSL_CERT_FILE; ulimit -n 4096; python3 - <<E
+    WORLD_SECONDS=400 run in_tls_world "$(allow 'api.test:443,protocol="rest",access="full"')" 'unset SSL_CERT_FILE; ulimit -n 4096; python3 - <<E
 import os, socket, subprocess, time
 slow = []
 for i in range(400):

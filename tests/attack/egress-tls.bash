@@ -40,5 +40,5 @@ in_tls_world() {
     SERVERS="$BATS_TEST_DIRNAME/egress-tls-servers.py" EGRESS_BIN="$EGRESS_BIN" SCRIPT="$2" \
         SSL_CERT_FILE="$DIR/root.crt" CA="$DIR/state/egress/ca.pem" \
         PROXY=http://127.0.0.1:3128 no_proxy= NO_PROXY= \
-        timeout -k 5 "${WORLD_SECONDS:-60}" unshare "${user[@]}" -m -n bash -c "$egress_world"
+        timeout -k 5 "${WORLD_SECONDS:-240}" unshare "${user[@]}" -m -n bash -c "$egress_world"
 }

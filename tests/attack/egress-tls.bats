@@ -17,7 +17,7 @@ REST='protocol="rest",access="full"'
 # Inside: the address that a name has there.
 address_of='address_of() { python3 -c "
 import socket, sys
-s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.settimeout(3)
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.settimeout(30)
 s.sendto(b\"\0\1\1\0\0\1\0\0\0\0\0\0\" + b\"\".join(bytes([len(l)]) + l.encode() for l in sys.argv[1].split(\".\")) + b\"\0\0\1\0\1\", (\"198.18.0.1\", 53))
 print(socket.inet_ntoa(s.recv(600)[-4:]))" "$1"; }
 unset SSL_CERT_FILE

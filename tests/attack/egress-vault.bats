@@ -28,7 +28,7 @@ in_vault_world() { # RULES SCRIPT
     BRIG="$BRIG" SERVERS="$BATS_TEST_DIRNAME/egress-tls-servers.py" EGRESS_BIN="$EGRESS_BIN" SCRIPT="$asking$2" \
         SSL_CERT_FILE="$DIR/root.crt" CA="$DIR/state/egress/ca.pem" \
         PROXY=http://127.0.0.1:3128 no_proxy= NO_PROXY= \
-        timeout -k 5 60 unshare "${user[@]}" -m -n -p -f --mount-proc bash -c "$egress_world"
+        timeout -k 5 240 unshare "${user[@]}" -m -n -p -f --mount-proc bash -c "$egress_world"
 }
 
 # Inside: ask NAME CURL-ARGUMENT… keeps the answer in $DIR/answers/NAME and says its status.

@@ -243,7 +243,7 @@ orphans() {
 }
 
 @test "500 processes at once are all seen" {
-    run -0 box --pids 600 -- /mnt/attack/connects many 9.9.9.9 443 500
+    run -0 box --pids 600 --timeout 5m -- /mnt/attack/connects many 9.9.9.9 443 500
     [ "$output" = "500 of 500" ]
 }
 
@@ -285,7 +285,7 @@ egress_gone() {
 }
 
 @test "with egress not listening a connect fails, and the sandbox is still watched" {
-    run -0 box -- bash -c '/mnt/attack/connects plainly 9.9.9.9 11; /mnt/attack/connects flood 127.0.0.1 9999 3000; /mnt/attack/connects flood 127.0.0.1 3128 3000'
+    run -0 box --timeout 5m -- bash -c '/mnt/attack/connects plainly 9.9.9.9 11; /mnt/attack/connects flood 127.0.0.1 9999 3000; /mnt/attack/connects flood 127.0.0.1 3128 3000'
     says "connect: EAGAIN"
     run box --timeout 2s -- bash -c '/mnt/attack/connects plainly 9.9.9.9 11 & while :; do /mnt/attack/connects flood 127.0.0.1 3128 3000; done'
     status_is 124

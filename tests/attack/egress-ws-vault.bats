@@ -37,7 +37,7 @@ in_vault_world() { # RULES SCRIPT
     SERVERS="$BATS_TEST_DIRNAME/egress-tls-servers.py" EGRESS_BIN="$EGRESS_BIN" SCRIPT="$talk$2" \
         SSL_CERT_FILE="$DIR/root.crt" CA="$DIR/state/egress/ca.pem" \
         PROXY=http://127.0.0.1:3128 no_proxy= NO_PROXY= \
-        timeout -k 5 "${WORLD_SECONDS:-90}" unshare "${user[@]}" -m -n -p -f --mount-proc bash -c "$egress_world"
+        timeout -k 5 "${WORLD_SECONDS:-240}" unshare "${user[@]}" -m -n -p -f --mount-proc bash -c "$egress_world"
 }
 
 bound() { # BIND-ARGUMENT…

@@ -55,7 +55,7 @@ ip link set lo up
 # Of an earlier world of the same test nothing counts.
 rm -f "$DIR/world.pid"
 before=$(grep -c ready "$DIR/log" 2>/dev/null || true)
-unshare -n sh -c "echo \$\$ > $DIR/world.pid; exec sleep 300" >/dev/null 2>&1 &
+unshare -n sh -c "echo \$\$ > $DIR/world.pid; exec sleep 1000" >/dev/null 2>&1 &
 W=$!
 while [ ! -s "$DIR/world.pid" ]; do sleep 0.01; done
 while [ "$(readlink /proc/$W/ns/net)" = "$(readlink /proc/self/ns/net)" ]; do sleep 0.01; done
@@ -86,7 +86,7 @@ in_world() {
     printf '%s' "$1" > "$DIR/rules"
     SERVERS="$BATS_TEST_DIRNAME/egress-servers.py" EGRESS_BIN="$EGRESS_BIN" SCRIPT="$2" \
         PROXY=http://127.0.0.1:3128 no_proxy= NO_PROXY= \
-        timeout -k 5 "${WORLD_SECONDS:-60}" unshare "${user[@]}" -m -n -p -f --mount-proc bash -c "$egress_world"
+        timeout -k 5 "${WORLD_SECONDS:-240}" unshare "${user[@]}" -m -n -p -f --mount-proc bash -c "$egress_world"
 }
 
 counted() { # JSON path of the counters, as python

@@ -6,7 +6,7 @@
 load attack
 
 @test "the number of processes stops at the limit, with the kernel's own answer" {
-    run box --pids 32 --timeout 2s -- /mnt/attack/linger "$(a_name)" 100
+    run box --pids 32 --timeout 4s -- /mnt/attack/linger "$(a_name)" 100
     says "fork: EAGAIN"
     made=$(sed -n 's/^atk.*: //p' <<<"$output")
     [ "$made" -ge 16 ]
@@ -46,7 +46,7 @@ load attack
 
 @test "meanwhile the host forks, and another sandbox runs" {
     name=$(a_name)
-    start_box --pids 64 --timeout 20s -- /mnt/attack/linger "$name" 5 bomb
+    start_box --pids 64 -- /mnt/attack/linger "$name" 5 bomb
     eventually 10 eval '[ "$(called "$name")" -gt 40 ]'
     for _ in 1 2 3 4 5; do
         run -0 box -- sh -c 'for i in 1 2 3 4 5 6 7 8; do /bin/true & done; wait; echo fine'
@@ -60,7 +60,7 @@ load attack
 }
 
 @test "threads count as well" {
-    run box --pids 32 --timeout 2s -- /mnt/attack/linger "$(a_name)" 100 threads
+    run box --pids 32 --timeout 4s -- /mnt/attack/linger "$(a_name)" 100 threads
     says "fork: EAGAIN"
     made=$(sed -n 's/^atk.*: //p' <<<"$output")
     [ "$made" -ge 16 ]

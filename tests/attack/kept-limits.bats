@@ -196,7 +196,7 @@ given_back() {
         a_box "$root" --pids 400
         kept --keep -- sh -c "/mnt/attack/linger ${stays:0:15} 1 detach >/dev/null 2>&1 &"
         eventually 3 some_called "${stays:0:15}"
-        run "$BRIG" sandbox exec "$id" --timeout 2s --json -- /mnt/attack/linger "$name" 200 detach ignore stop </dev/null
+        run "$BRIG" sandbox exec "$id" --timeout 5s --json -- /mnt/attack/linger "$name" 200 detach ignore stop </dev/null
         status_is 124
         json_is .reason_code LIMIT_TIME
         [[ $(jq -r .stdout <<<"$output") == *": 200" ]] # control: they all were there

@@ -194,7 +194,7 @@ serve() {
     run -0 "$ATTACK/sockets" connect "@brig-attack-$$" # control: outside it answers
     answers connect worked
     # control: inside, one's own can be used
-    run kept --timeout 5s -- sh -c '/mnt/attack/sockets listen @mine & sleep 0.3; /mnt/attack/sockets connect @mine; kill $!'
+    run kept -- sh -c "$own_socket"
     answers connect worked
 }
 

@@ -19,7 +19,7 @@ print(json.dumps(r, sort_keys=True, separators=(",", ":")), end="")'
 }
 
 HELPERS='
-say() { curl -s --max-time 50 -x $PROXY "$@"; }
+say() { curl -s --max-time 100 -x $PROXY "$@"; }
 code() { say -o /dev/null -w "%{http_code} " "$@"; }
 body() { # NAME HOST PORT
     printf "{\"intent_summary\":\"x\",\"operations\":[{\"addRule\":{\"ruleName\":\"%s\",\"rule\":{\"binaries\":[{\"path\":\"/usr/bin/curl\"}],\"endpoints\":[{\"host\":\"%s\",\"port\":%s}]}}}]}" "$1" "$2" "$3"
@@ -154,16 +154,23 @@ print(socket.inet_ntoa(s.recv(600)[-4:]))")
 }
 
 @test "floods of questions end at their ceilings, and the rest goes on" {
-    WORLD_SECONDS=240 run in_world "$(asking api.test:80)" "$HELPERS"'
+    WORLD_SECONDS=400 run in_world "$(asking api.test:80)" "$HELPERS"'
         for n in $(seq 24); do post "n$n" "h$n.test" 80; done >$DIR/answers.txt
         grep -c "accepted_chunk_ids\":\[\"prop-" $DIR/answers.txt
         grep -c "wait for a person" $DIR/answers.txt
         # More than are read in a second, all at once.
-        for n in $(seq 24); do (code -d "{}" http://policy.local/v1/proposals >$DIR/code.$n) & done; wait
-        cat $DIR/code.* | tr " " "\n" | grep -c 429 | sed "s/^[1-9].*/some/"
+        # By one program: a busy machine would take seconds to start as many.
+        python3 - <<E
+import socket
+def ask():
+    c = socket.create_connection(("127.0.0.1", 3128)); c.settimeout(50)
+    c.sendall(b"POST http://policy.local/v1/proposals HTTP/1.1\r\nHost: policy.local\r\nContent-Length: 2\r\n\r\n{}")
+    return c.recv(100)[9:12]
+print("some" if any(ask() == b"429" for i in range(1000)) else "none")
+E
         # And more who wait than may.
         id=$(grep -o "prop-[a-z0-9]*" $DIR/answers.txt | head -n 1)
-        for n in $(seq 48); do (code "http://policy.local/v1/proposals/$id/wait?timeout=20" >$DIR/wait.$n) & done
+        for n in $(seq 48); do (code "http://policy.local/v1/proposals/$id/wait?timeout=40" >$DIR/wait.$n) & done
         while [ "$(cat $DIR/wait.* | wc -w)" -lt 16 ]; do sleep 0.1; done
         code http://api.test/control; echo
         wait

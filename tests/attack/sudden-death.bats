@@ -80,13 +80,6 @@ cleared_up() {
     cleared_up
 }
 
-none_held() {
-    local lock
-    for lock in "$BRIG_HOME"/runs/*.lock; do
-        [ ! -e "$lock" ] || flock -n "$lock" true || return 1
-    done
-}
-
 @test "killed at any moment of its building, nothing stays" {
     for ms in 0 1 2 3 4 5 6 7 8 10 12 15 20; do
         for whom in brig both; do
