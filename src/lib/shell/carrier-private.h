@@ -102,6 +102,11 @@ void look_shell(const struct carried *c);
 
 void look_code(const struct carried *c);
 
+/* ---- words that nobody has seen (carrier-more.c) ---- */
+
+/* Whether what xargs gives to the program at that place cannot make it anything but what it is. */
+bool xargs_adds_operands(const struct carried *c, size_t at);
+
 /* ---- builtins (carrier-builtin.c) ---- */
 
 /* What they do besides, or instead of, what their words say. */

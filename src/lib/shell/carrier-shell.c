@@ -132,7 +132,7 @@ static bool takes_some(const struct shell_command *command)
     static const char *const names[] = {"read", "mapfile", "readarray", "head",    "tail", "sed",
                                         "dd",   "grep",    "od",        "hexdump", "xxd",  "ed",
                                         "ex",   "line",    "cut",       "more",    "less", "tac",
-                                        "bc",   "dc",      "cmp",       "sqlite3"};
+                                        "bc",   "dc",      "cmp",       "sqlite3", "xargs"};
 
     if (command->word_n == 0 || command->input_kind != SHELL_INPUT_OUTER)
         return false;

@@ -349,7 +349,7 @@ static void look_prefix(const struct carried *c)
             flag(c, SHELL_HIDES);
     at += c->carrier->operands;
     flag_uncertain(c, at - (at > 0));
-    if (c->carrier->more)
+    if (c->carrier->more && !xargs_adds_operands(c, at))
         flag(c, SHELL_HIDES);
     carry_from(c, at, c->carrier->more ? SHELL_MORE : 0);
 }

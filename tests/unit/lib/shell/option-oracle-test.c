@@ -82,13 +82,23 @@ static bool is_hit(const struct shell_command *command)
             str_ends(command->words[1].text, "hit"));
 }
 
+/* A carrier by its name, as xargs, has what it carries beside it. */
+static bool is_alone(const struct shell_script *script)
+{
+    const struct shell_command *first = &script->commands[0];
+
+    if (first->carrier && !shell_is_carrier(first->carrier))
+        return false;
+    return script->n == 1 || (script->n == 2 && script->commands[1].flags & SHELL_MORE);
+}
+
 static bool is_found(const struct ran *one, size_t n, bool *alone)
 {
     AUTO_ARENA struct arena mem = ARENA(SHELL_MEMORY_MAX);
     struct shell_script script;
 
     shell_look(&mem, one->words, n, &script);
-    *alone = script.n == 1 && !script.commands[0].carrier;
+    *alone = is_alone(&script);
     for (size_t i = 0; i < script.n; i++)
         if (is_hit(&script.commands[i]))
             return true;
@@ -381,4 +391,48 @@ TEST(ssh_and_scp_run_on_this_machine_what_options_say)
 
     need("scp");
     CHECK_ALL("echo one > f", cases);
+}
+
+TEST(xargs_runs_what_its_input_says_through_some_programs)
+{
+    static const struct ran cases[] = {
+        {{"xargs", "-a", "sorted", "sort", "-S", "100k"}, false},
+        {{"xargs", "-a", "script", "sed", "-n", "1p"},    false},
+        {{"xargs", "-a", "program", "env"},               false},
+        {{"xargs", "-a", "program", "-n1", "cat"},        true },
+        {{"xargs", "-a", "program", "-I{}", "cat", "{}"}, true },
+        {{"xargs", "-a", "script", "grep", "x"},          true },
+    };
+
+    need("xargs");
+    need("sed");
+    CHECK_ALL("seq 200000 > f; echo --compress-program=./prog f > sorted; "
+              "echo '\"-e1e touch hit\" f' > script; echo ./prog > program",
+              cases);
+}
+
+/* Those that are said to only read, each with options that make others run something. */
+TEST(programs_that_only_read_run_nothing_with_any_option)
+{
+    static const char *const names[] = {
+        "b2sum",    "basename", "cat",     "cksum",     "cmp",       "comm",      "cut",
+        "dirname",  "du",       "echo",    "expand",    "fold",      "grep",      "head",
+        "ls",       "md5sum",   "nl",      "od",        "paste",     "printf",    "readlink",
+        "realpath", "rev",      "sha1sum", "sha224sum", "sha256sum", "sha384sum", "sha512sum",
+        "stat",     "sum",      "tac",     "tail",      "tr",        "unexpand",  "wc"};
+
+    need("xargs");
+    for (size_t i = 0; i < COUNT(names); i++) {
+        const struct ran one = {
+            {"xargs", "-a", "words", "-L1", names[i]},
+            true
+        };
+
+        check_one(PROG "printf '%s\\n' '-e ./prog f' '-x ./prog f' '-c ./prog f' '-I ./prog f' "
+                       "'-z f' '-o hit f' '-w hit f' 'f hit' '--output=hit f' '--pre=./prog f' "
+                       "'--exec=./prog f' '--filter=./prog f' '--pager=./prog f' "
+                       "'--compress-program=./prog f' '--to-command=./prog f' '-f f hit' > words; "
+                       "echo one > f",
+                  &one, __FILE__);
+    }
 }

@@ -320,3 +320,27 @@ TEST(every_program_of_the_table_is_found_by_its_name)
     CHECK(!shell_may_carry("dockers"));
     CHECK(!shell_may_carry(""));
 }
+
+/* The same for the table of those to which xargs may give any words. */
+TEST(every_program_that_only_reads_is_found_by_its_name)
+{
+    static const char *const names[] = {
+        "b2sum",    "basename", "cat",     "cksum",     "cmp",       "comm",      "cut",
+        "dirname",  "du",       "echo",    "expand",    "fold",      "grep",      "head",
+        "ls",       "md5sum",   "nl",      "od",        "paste",     "printf",    "readlink",
+        "realpath", "rev",      "sha1sum", "sha224sum", "sha256sum", "sha384sum", "sha512sum",
+        "stat",     "sum",      "tac",     "tail",      "tr",        "unexpand",  "wc",
+    };
+
+    for (size_t i = 0; i < COUNT(names); i++) {
+        AUTO_ARENA struct arena mem = ARENA(SHELL_MEMORY_MAX);
+        const char *const words[] = {"xargs", names[i], "x"};
+        struct shell_script script;
+
+        shell_look(&mem, words, COUNT(words), &script);
+        CHECK_INT(script.n, 2);
+        if (script.commands[0].flags & SHELL_HIDES)
+            test_fail(__FILE__, __LINE__, "not found: %s", names[i]);
+        CHECK_INT(script.commands[1].known, SHELL_PARTLY);
+    }
+}
