@@ -74,3 +74,14 @@ bool xargs_adds_operands(const struct carried *c, size_t at)
     }
     return true;
 }
+
+/* An end that is not certain may be one more word of the command, and any word its end. */
+bool find_adds_operands(const struct carried *c, size_t at, size_t end)
+{
+    if (end >= c->n || !is_reader(&c->words[at]))
+        return false;
+    for (size_t i = at; i <= end; i++)
+        if (c->words[i].known != SHELL_LITERAL)
+            return false;
+    return true;
+}

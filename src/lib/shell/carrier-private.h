@@ -106,6 +106,8 @@ void look_code(const struct carried *c);
 
 /* Whether what xargs gives to the program at that place cannot make it anything but what it is. */
 bool xargs_adds_operands(const struct carried *c, size_t at);
+/* The same for find and its words from there up to the one that ends them. */
+bool find_adds_operands(const struct carried *c, size_t at, size_t end);
 
 /* ---- builtins (carrier-builtin.c) ---- */
 

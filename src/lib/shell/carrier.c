@@ -417,7 +417,8 @@ static void look_find(const struct carried *c)
             continue;
         while (end < c->n && !str_is(c->words[end].text, ";") && !str_is(c->words[end].text, "+"))
             end++;
-        flag(c, SHELL_HIDES); /* {} becomes names that nobody has seen */
+        if (!find_adds_operands(c, i + 1, end))
+            flag(c, SHELL_HIDES); /* {} becomes names that nobody has seen */
         carry(c, c->words + i + 1, end - i - 1, SHELL_MORE);
         i = end;
     }

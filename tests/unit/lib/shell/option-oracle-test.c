@@ -393,6 +393,21 @@ TEST(ssh_and_scp_run_on_this_machine_what_options_say)
     CHECK_ALL("echo one > f", cases);
 }
 
+TEST(find_runs_what_follows_exec)
+{
+    static const struct ran cases[] = {
+        {{"find", ".", "-exec", "touch", "hit", ";"},                            false},
+        {{"find", "f", "-exec", "cat", "{}", ";", "-exec", "touch", "hit", ";"}, false},
+        {{"find", "./prog", "-exec", "{}", ";"},                                 false},
+        {{"find", "script", "-exec", "sed", "-f", "{}", "f", ";"},               false},
+        {{"find", ".", "-exec", "cat", "{}", "+"},                               true },
+        {{"find", ".", "-exec", "grep", "touch hit", "{}", ";"},                 true },
+    };
+
+    need("find");
+    CHECK_ALL("echo one > f; echo '1e touch hit' > script", cases);
+}
+
 TEST(xargs_runs_what_its_input_says_through_some_programs)
 {
     static const struct ran cases[] = {
