@@ -18,6 +18,7 @@ enum carrier_kind {
     CARRIER_PREFIX, /* options, operands, then a command */
     CARRIER_SHELL,  /* -c TEXT, or a script, or standard input */
     CARRIER_CODE,   /* an interpreter: -c TEXT, or a script, or standard input */
+    CARRIER_AWK,    /* a program in a word */
     CARRIER_APPLET, /* busybox: the next word is the program */
     CARRIER_FIND,   /* -exec ... ; */
     CARRIER_JOINS,  /* options, operands, then words that become one text: eval, watch, ssh */
@@ -101,6 +102,10 @@ void look_shell(const struct carried *c);
 /* ---- interpreters (carrier-code.c) ---- */
 
 void look_code(const struct carried *c);
+
+/* ---- awk (carrier-awk.c) ---- */
+
+bool awk_runs_nothing(const struct carried *c);
 
 /* ---- words that nobody has seen (carrier-more.c) ---- */
 

@@ -129,10 +129,10 @@ static bool has_question(const struct shell_command *command)
 /* Programs that take a part of what they could read. */
 static bool takes_some(const struct shell_command *command)
 {
-    static const char *const names[] = {"read", "mapfile", "readarray", "head",    "tail", "sed",
-                                        "dd",   "grep",    "od",        "hexdump", "xxd",  "ed",
-                                        "ex",   "line",    "cut",       "more",    "less", "tac",
-                                        "bc",   "dc",      "cmp",       "sqlite3", "xargs"};
+    static const char *const names[] = {
+        "read",    "mapfile", "readarray", "head",    "tail",  "sed", "dd",   "grep", "od",
+        "hexdump", "xxd",     "ed",        "ex",      "line",  "cut", "more", "less", "tac",
+        "bc",      "dc",      "cmp",       "sqlite3", "xargs", "awk", "gawk", "mawk", "nawk"};
 
     if (command->word_n == 0 || command->input_kind != SHELL_INPUT_OUTER)
         return false;

@@ -547,6 +547,10 @@ static void look_by_kind(const struct carried *c)
     case CARRIER_CODE:
         look_code(c);
         return;
+    case CARRIER_AWK:
+        if (!awk_runs_nothing(c))
+            look_opaque(c);
+        return;
     case CARRIER_APPLET:
         look_applet(c);
         return;

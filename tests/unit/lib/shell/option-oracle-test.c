@@ -89,7 +89,7 @@ static bool is_alone(const struct shell_script *script)
 
     if (first->carrier && !shell_is_carrier(first->carrier))
         return false;
-    return script->n == 1 || (script->n == 2 && script->commands[1].flags & SHELL_MORE);
+    return script->n == 1 || (script->n == 2 && first->carrier);
 }
 
 static bool is_found(const struct ran *one, size_t n, bool *alone)
@@ -391,6 +391,72 @@ TEST(ssh_and_scp_run_on_this_machine_what_options_say)
 
     need("scp");
     CHECK_ALL("echo one > f", cases);
+}
+
+/* The same programs for each of them that there is. */
+static void check_awk(const char *const *awk, size_t n)
+{
+    static const struct ran cases[] = {
+        {{"BEGIN { system(\"touch hit\") }"},                       false},
+        {{"BEGIN { print \"touch hit\" | \"sh\" }"},                false},
+        {{"BEGIN { printf \"%s\", \"touch hit\" |\"sh\" }"},        false},
+        {{"BEGIN { \"touch hit\" | getline }"},                     false},
+        {{"BEGIN { while ((\"touch hit\" | getline x) > 0) n++ }"}, false},
+        {{"BEGIN { print > \"hit\" }"},                             false},
+        {{"BEGIN { print 1 >> \"hit\" }"},                          false},
+        {{"BEGIN { printf(\"\") > \"hit\" }"},                      false},
+        {{"{ print>$1 }", "names"},                                 false},
+        {{"-f", "prog.awk", "f"},                                   false},
+        {{"-F:", "-fprog.awk", "f"},                                false},
+        {{"-v", "x=1", "-f", "prog.awk", "f"},                      false},
+        {{"--", "BEGIN { system(\"touch hit\") }"},                 false},
+        {{"{ print }", "f", "-f", "prog.awk"},                      true },
+        {{"{ print }", "-f", "prog.awk"},                           true },
+        {{"{ print }", "x=1", "--", "-fprog.awk"},                  true },
+        {{"--", "{ print }", "-fprog.awk"},                         true },
+        {{"-v", "x=\"touch hit\" | getline", "{ print x }", "f"},   true },
+        {{"-F", "|touch hit", "{ print $1 }", "f"},                 true },
+        {{"{ print $1 }", "|touch hit"},                            true },
+        {{"{ print $1 }", "touch hit|"},                            true },
+        {{"{ print $1 }", "x=$(touch hit)", "f"},                   true },
+        {{"$1 > \"hit\" || \"x\" > \"hit\" { print }", "f"},        true },
+        {{"/touch hit|x/ { close(\"touch hit\"); print }", "f"},    true },
+        {{"{ $0 = \"touch hit\"; close($0); print }", "f"},         true },
+    };
+
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct ran one = cases[i];
+
+        memmove(one.words + n, one.words, (WORDS_MAX - n) * sizeof one.words[0]);
+        memcpy(one.words, awk, n * sizeof one.words[0]);
+        check_one(
+            "echo one > f; echo hit > names; echo 'BEGIN { system(\"touch hit\") }' > prog.awk",
+            &one, __FILE__);
+    }
+}
+
+TEST(awk_runs_what_its_programs_say)
+{
+    static const char *const awk[] = {"awk"};
+
+    need("awk");
+    check_awk(awk, COUNT(awk));
+}
+
+TEST(awk_of_busybox_runs_the_same)
+{
+    static const char *const awk[] = {"busybox", "awk"};
+
+    need("busybox");
+    check_awk(awk, COUNT(awk));
+}
+
+TEST(awk_of_gnu_runs_the_same)
+{
+    static const char *const awk[] = {"gawk"};
+
+    need("gawk");
+    check_awk(awk, COUNT(awk));
 }
 
 TEST(find_runs_what_follows_exec)
