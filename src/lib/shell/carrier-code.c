@@ -41,6 +41,51 @@ static bool runs_code_by_module(const struct carried *c)
     return false;
 }
 
+/* node --test-reporter=data:,CODE: what is loaded from a URL is in the word itself. */
+static bool reports_by_code(const struct carried *c, size_t end)
+{
+    static const char option[] = "--test-reporter";
+
+    for (size_t i = 1; i < end && i < c->n; i++) {
+        const char *word = c->words[i].text.p;
+        const char *value = word + sizeof option - 1;
+
+        if (strncmp(word, option, sizeof option - 1) != 0)
+            continue;
+        if (*value == '\0' && i + 1 < c->n)
+            value = c->words[i + 1].text.p;
+        else if (*value != '=')
+            continue;
+        if (strchr(value, ':'))
+            return true;
+    }
+    return false;
+}
+
+/* node --test: every word is a file of its own, or a pattern of some; without one it looks for them
+ * itself. */
+static bool is_test(const struct carried *c, size_t end)
+{
+    for (size_t i = 1; i < end && i < c->n; i++)
+        if (str_is(c->words[i].text, "--test"))
+            return true;
+    return false;
+}
+
+static void carry_tests(const struct carried *c, size_t at)
+{
+    struct carried head = *c;
+
+    flag(c, SHELL_RUNS_FILE);
+    for (; at < c->n; at++) {
+        head.n = at + 1;
+        if (str_is(c->words[at].text, "-"))
+            flag(c, SHELL_HIDES | SHELL_INLINE);
+        else
+            carry_script(&head, at);
+    }
+}
+
 void look_code(const struct carried *c)
 {
     size_t at = 1;
@@ -52,7 +97,11 @@ void look_code(const struct carried *c)
         return;
     }
     flag_uncertain(c, at - (at > 0));
-    if (end == OPTIONS_UNKNOWN || at >= c->n || str_is(c->words[at].text, "-"))
+    if (reports_by_code(c, at))
+        flag(c, SHELL_HIDES | SHELL_INLINE);
+    if (end == OPTIONS_DONE && is_test(c, at))
+        carry_tests(c, at);
+    else if (end == OPTIONS_UNKNOWN || at >= c->n || str_is(c->words[at].text, "-"))
         flag(c, SHELL_HIDES | SHELL_INLINE); /* text in an argument, or on standard input */
     else
         carry_script(c, at);

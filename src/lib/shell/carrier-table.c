@@ -110,7 +110,9 @@ static const struct carrier carriers[] = {
     {NAMED("nice"),    .kind = CARRIER_PREFIX, .flags = "0123456789", .values = "n", .long_values = " --adjustment ", .long_stops = INFO},
     {NAMED("node"),    .kind = CARRIER_CODE, .flags = "c", .stops = "vh", .long_stops = INFO,
                 .long_flags = " --check --enable-source-maps --no-warnings --no-deprecation --trace-warnings "
-                              "--max-old-space-size --preserve-symlinks ", .long_values = " --test-reporter --unhandled-rejections "},
+                              "--max-old-space-size --preserve-symlinks --test --test-only --test-force-exit --experimental-test-coverage ",
+                .long_values = " --test-reporter --unhandled-rejections --test-name-pattern --test-skip-pattern --test-concurrency --test-timeout "
+                               "--test-shard --test-isolation --test-reporter-destination "},
     {NAMED("nodejs"),  .kind = CARRIER_CODE, .flags = "c", .stops = "vh", .long_stops = INFO},
     {NAMED("nohup"),   .kind = CARRIER_PREFIX, .long_stops = INFO},
     {NAMED("npm"),     .kind = CARRIER_OPTION, .runs = &runs_npm},

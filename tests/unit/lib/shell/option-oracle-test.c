@@ -89,7 +89,7 @@ static bool is_alone(const struct shell_script *script)
 
     if (first->carrier && !shell_is_carrier(first->carrier))
         return false;
-    return script->n == 1 || (script->n == 2 && first->carrier);
+    return script->n == 1 || first->carrier;
 }
 
 static bool is_found(const struct ran *one, size_t n, bool *alone)
@@ -457,6 +457,24 @@ TEST(awk_of_gnu_runs_the_same)
 
     need("gawk");
     check_awk(awk, COUNT(awk));
+}
+
+#define HIT_MODULE "data:text/javascript,import{writeFileSync}from'fs';writeFileSync('hit','')"
+
+TEST(node_tests_files_but_loads_what_reports_from_anywhere)
+{
+    static const struct ran cases[] = {
+        {{"node", "--test-reporter=" HIT_MODULE, "--test", "a.js"},                 false},
+        {{"node", "--test", "--test-reporter", HIT_MODULE, "a.js"},                 false},
+        {{"node", "--import", HIT_MODULE, "--test", "a.js"},                        false},
+        {{"node", "--test", "--test-concurrency", "1", "--test-name-pattern", HIT_MODULE,
+          "--test-timeout", "60000", "a.js", HIT_MODULE},
+         true                                                                            },
+        {{"node", "--test", "--test-shard", "1/1", "a.js", "--import", HIT_MODULE}, true },
+    };
+
+    need("node");
+    CHECK_ALL("echo > a.js", cases);
 }
 
 TEST(find_runs_what_follows_exec)
