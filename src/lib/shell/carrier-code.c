@@ -41,7 +41,8 @@ static bool runs_code_by_module(const struct carried *c)
     return false;
 }
 
-/* node --test-reporter=data:,CODE: what is loaded from a URL is in the word itself. */
+/* node --test-reporter=data:,CODE: what is loaded from a URL is in the word itself; and nobody has
+ * seen what a stream brings. */
 static bool reports_by_code(const struct carried *c, size_t end)
 {
     static const char option[] = "--test-reporter";
@@ -52,11 +53,13 @@ static bool reports_by_code(const struct carried *c, size_t end)
 
         if (strncmp(word, option, sizeof option - 1) != 0)
             continue;
-        if (*value == '\0' && i + 1 < c->n)
+        if (*value == '=')
+            value++;
+        else if (*value == '\0' && i + 1 < c->n)
             value = c->words[i + 1].text.p;
-        else if (*value != '=')
+        else
             continue;
-        if (strchr(value, ':'))
+        if (strchr(value, ':') || is_stream(str_of(value)))
             return true;
     }
     return false;
