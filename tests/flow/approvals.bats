@@ -214,7 +214,6 @@ waiting() {
 }
 
 @test "a run that waits says so to who looks at a terminal" {
-    without_daemon "it does not hear of it"
     brig approvals enroll anna --passphrase-file pass >/dev/null
     timeout -k 5 60 script -qefc "'$BRIG' sandbox exec --policy ask.yaml --wait 2m -- echo late" seen </dev/null >/dev/null 3>&- &
     running=$!

@@ -309,6 +309,49 @@ last_reason_is() {
     asked runSocket
 }
 
+@test "a run that waits for a person says so to who looks at a terminal" {
+    serve
+    need script
+    printf 'version: 1\ncommands:\n  - ask: [echo, "**"]\n' >ask.yaml
+    echo 'correct horse battery' >pass
+    chmod 600 pass
+    BRIG_SOCKET=off brig approvals enroll anna --passphrase-file pass
+    told() { [ -e seen ] && grep -q 'waits for a person: "brig approvals show' seen; }
+    for how in daemon off; do
+        export BRIG_SOCKET=$([ $how = off ] && echo off || echo)
+        rm -f seen
+        timeout -k 5 "$PATIENCE" script -qefc "'$BRIG' sandbox exec --policy ask.yaml --wait 10m -- echo late" seen </dev/null >/dev/null 3>&- &
+        running=$!
+        eventually 20 told
+        approval=$(brig approvals list --json | jq -r '.approvals[] | select(.subject.command[1] == "late") | .approval_id')
+        grep -q "brig: approval $approval waits for a person: \"brig approvals show $approval\"" seen
+        brig approvals confirm "$approval" --as anna --passphrase-file pass
+        await "$running"
+        [ "$status" -eq 0 ]
+        grep -q '^late' seen
+        # Who wants to hear nothing, or a document, does not.
+        for quiet in --quiet --json; do
+            script -qec "'$BRIG' sandbox exec $quiet --policy ask.yaml --wait 300ms -- echo never; echo status \$?" quiet </dev/null >/dev/null
+            grep -q 'status 77' quiet
+            run ! grep -q 'waits for a person: "' quiet
+        done
+    done
+    unset BRIG_SOCKET
+    # Over the API it is an event, for whoever wants it.
+    echo '{"command":["echo","event"],"approval_wait_ms":300,"sandbox":{"policy":"version: 1\ncommands: [{ask: [echo, \"**\"]}]\n"}}' >body
+    for wanted in true false; do
+        jq -c ".tell_waiting = $wanted" body >asked
+        curl -sS -H "Authorization: Bearer $(token --scope run --scope policy)" -H 'Accept: application/x-ndjson' -d @asked \
+            "http://127.0.0.1:$PORT/v1/runs" >events
+        id=$(jq -r 'select(.event == "waiting") | .approval_id' events)
+        if $wanted; then
+            [ "$(brig approvals show "$id" --json | jq -r '.subject.command | join(" ")')" = "echo event" ]
+        else
+            [ -z "$id" ]
+        fi
+    done
+}
+
 @test "a pool is filled up behind what the daemon took out of it" {
     serve
     "$BRIG" pool fill --size 2 >/dev/null 2>&1

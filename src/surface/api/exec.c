@@ -33,6 +33,7 @@ struct exec_body {
     bool keep_background;
     bool limit_output;
     bool binary;
+    bool tell_waiting;
     uint64_t window;
     uint64_t rows, cols;
 };
@@ -51,6 +52,9 @@ struct exec_body {
     {"binary", FIELD_BOOL, offsetof(struct exec_body, binary),                                     \
      .help = "Over a WebSocket: output comes as binary messages, a byte 1 (stdout) or 2 (stderr) " \
              "in front, instead of events."},                                                      \
+    {"tell_waiting", FIELD_BOOL, offsetof(struct exec_body, tell_waiting),                         \
+     .help = "Of a stream: while a person is waited for, an event \"waiting\" says so, with its "   \
+             "approval_id."},                                                                      \
     {"window", FIELD_COUNT, offsetof(struct exec_body, window), .min = 65536,                      \
      .help = "Over a WebSocket: at most about so many bytes of each stream are on the way until "  \
              "the client says with messages \"taken\" that it has them. It may be as slow as it "   \
@@ -175,6 +179,11 @@ static int open_streams(struct call *call, const struct exec_body *wanted, const
     return 0;
 }
 
+static void on_wait(void *context, const struct run *run)
+{
+    stream_tell_waiting(context, run->approval.id);
+}
+
 static void close_streams(struct streams *streams)
 {
     int *fds[] = {&streams->in_fd, &streams->out_fd, &streams->err_fd};
@@ -207,6 +216,7 @@ static int carry_out(struct call *call, struct govern *govern, const struct exec
                      struct request *request, struct err *err)
 {
     struct streams streams = {.in_fd = -1, .out_fd = -1, .err_fd = -1};
+    enum frame frame = FRAME_RAW;
     struct run run;
     int failed;
 
@@ -215,6 +225,8 @@ static int carry_out(struct call *call, struct govern *govern, const struct exec
     request->tty_rows = (uint16_t)wanted->rows;
     request->tty_columns = (uint16_t)wanted->cols;
     request->approval_wait_ms = wanted->approval_wait_ms;
+    if (wanted->tell_waiting && !request->detach && is_streamed(call, &frame))
+        request->watch.wait = on_wait;
     request->stdin_stream = wanted->stdin_bytes.n > 0 || call->route->body == BODY_SOCKET;
     if (call->early.has_left && !request->detach)
         return err_set(err, ERR_UNAVAILABLE, "the client left before the command began");

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
@@ -431,6 +432,34 @@ static void begin(struct http_exchange *x, void *argument)
         (void)emit(stream, x, "start", event, &mem);
     }
     end_if_ended(stream);
+}
+
+struct wait_told {
+    struct call *call;
+    char approval_id[ID_BYTES];
+};
+
+static void tell_waiting(struct http_exchange *x, void *argument)
+{
+    AUTO_ARENA struct arena mem = ARENA(1 * MIB);
+    AUTO_FREE struct wait_told *told = argument;
+    struct stream *stream = x ? told->call->stream : NULL;
+    struct json *event = json_object(&mem);
+
+    if (!stream || !stream->has_begun || stream->is_gone || stream->config.frame == FRAME_RAW)
+        return;
+    json_put_text(&mem, event, "approval_id", told->approval_id);
+    json_put_text(&mem, event, "event", "waiting");
+    (void)emit(stream, x, "waiting", event, &mem);
+}
+
+void stream_tell_waiting(struct call *call, const char *approval_id)
+{
+    struct wait_told *told = xcalloc(1, sizeof *told);
+
+    told->call = call;
+    (void)snprintf(told->approval_id, sizeof told->approval_id, "%s", approval_id);
+    posts_add(call->api->posts, call->exchange, tell_waiting, told);
 }
 
 void stream_finish(struct call *call, struct http_exchange *x)

@@ -38,6 +38,10 @@ int stream_open(struct call *call, const struct stream_config *config, int fds[S
                 struct err *err) MUST_CHECK;
 void stream_free(struct stream *stream); /* of a call that is over */
 
+/* In the handler's thread: an event "waiting", for a person to answer this approval. A RAW stream
+ * has no events. */
+void stream_tell_waiting(struct call *call, const char *approval_id);
+
 /* In the loop: the handler is done. */
 void stream_finish(struct call *call, struct http_exchange *x);
 /* In the loop: there is room again; the exchange is gone. */

@@ -242,6 +242,13 @@ static int on_bytes(struct session *session, struct str bytes, struct err *err)
                      err);
 }
 
+/* It goes to a terminal, and is no more than an id. */
+static void on_waiting(const struct session *session, const char *approval_id)
+{
+    if (strspn(approval_id, "abcdefghijklmnopqrstuvwxyz0123456789") == strlen(approval_id))
+        sandbox_say_waiting(session->inv, approval_id);
+}
+
 static int on_event(struct session *session, struct str text, struct err *err)
 {
     AUTO_ARENA struct arena mem = ARENA(EVENT_MEMORY_MAX);
@@ -256,6 +263,8 @@ static int on_event(struct session *session, struct str text, struct err *err)
         session->has_started = true;
     else if (strcmp(event, "stdin") == 0)
         session->taken = doc_number(message, "bytes");
+    else if (strcmp(event, "waiting") == 0)
+        on_waiting(session, doc_text(&mem, message, "approval_id"));
     else
         return on_last(session, text, err);
     return 0;
@@ -410,8 +419,11 @@ static struct json *run_body(struct invocation *inv, const struct sandbox_call *
         put_terminal(inv, body);
     if (inv->json)
         json_put_bool(&inv->mem, body, "limit_output", true);
-    if (request->approval_wait_ms)
+    if (request->approval_wait_ms) {
         json_put_int(&inv->mem, body, "approval_wait_ms", (int64_t)request->approval_wait_ms);
+        if (sandbox_says_waiting(inv))
+            json_put_bool(&inv->mem, body, "tell_waiting", true);
+    }
     if (!option_flag(inv, "--detach"))
         put_flow(inv, body);
     if (!inv->subject) {

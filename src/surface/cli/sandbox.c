@@ -73,17 +73,24 @@ static enum network_ask network_from(const char *mode)
     return strcmp(mode, "policy") == 0 ? NETWORK_POLICY : NETWORK_NONE;
 }
 
-/* For somebody at a terminal, which may be raw. */
+bool sandbox_says_waiting(const struct invocation *inv)
+{
+    return !inv->json && !option_flag(inv, "--quiet") && isatty(fileno(inv->err));
+}
+
+void sandbox_say_waiting(const struct invocation *inv, const char *approval_id)
+{
+    (void)fprintf(inv->err, "%s: approval %s waits for a person: \"%s approvals show %s\"\r\n",
+                  inv->program, approval_id, inv->program, approval_id);
+    (void)fflush(inv->err);
+}
+
 static void say_waiting(void *context, const struct run *run)
 {
     const struct invocation *inv = context;
-    const char *id = run->approval.id;
 
-    if (inv->json || option_flag(inv, "--quiet") || !isatty(fileno(inv->err)))
-        return;
-    (void)fprintf(inv->err, "%s: approval %s waits for a person: \"%s approvals show %s\"\r\n",
-                  inv->program, id, inv->program, id);
-    (void)fflush(inv->err);
+    if (sandbox_says_waiting(inv))
+        sandbox_say_waiting(inv, run->approval.id);
 }
 
 static void fill_request(struct invocation *inv, struct sandbox_call *call)

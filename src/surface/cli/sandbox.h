@@ -30,6 +30,11 @@ void cli_show_place(struct invocation *inv, struct mark where, struct str text);
 int cli_policy_open(struct invocation *inv, const char *path, struct policy **out,
                     struct err *err) MUST_CHECK;
 
+/* For somebody at a terminal, which may be raw: whether there is one who wants to hear it, and that
+ * a person is waited for. */
+bool sandbox_says_waiting(const struct invocation *inv);
+void sandbox_say_waiting(const struct invocation *inv, const char *approval_id);
+
 /* Prints the failure itself; -1 leaves the exit status in *status. */
 int sandbox_call_open(struct invocation *inv, struct sandbox_call *call, int *status) MUST_CHECK;
 /* The same under another profile than the options name; NULL: none. */
