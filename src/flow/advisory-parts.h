@@ -27,6 +27,8 @@ struct gate_ledger {
 
 /* When it was made, since 1970; 0: nobody knows. */
 int64_t receipt_seconds(const struct json *receipt);
+/* An outcome of something that was done. */
+bool receipt_is_done(const struct json *receipt);
 /* The next receipt of an agent with "advisory", or the next one about a custodian. */
 void gate_ledger_hear(struct gate_ledger *ledger, const struct json *receipt);
 /* The receipt since which this is his key; 0: it is not. */

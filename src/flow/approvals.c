@@ -112,23 +112,6 @@ static int look(struct govern *govern, struct run *run, struct operands *out, st
     return failed;
 }
 
-/* Once: of an older list that was put back it could be twice. The ledger has what ran. */
-static int check_first_use(struct govern *govern, const struct approval *approval, struct err *err)
-{
-    AUTO(record) struct record *record = NULL;
-    bool is_used = false;
-
-    if (govern_read_ledger(govern, &record, err) < 0 ||
-        record_has_used(record, approval->id, approval->receipt_seq, &is_used, err) < 0)
-        return -1;
-    if (is_used)
-        return err_set(err, ERR_CONFLICT,
-                       "approval %s was used before, says the ledger, and the list of approvals "
-                       "does not know it: an older one was put back; ask again",
-                       approval->id);
-    return 0;
-}
-
 static int ask(struct govern *govern, struct approvals *approvals, struct run *run,
                struct approval *out, struct err *err)
 {
@@ -137,7 +120,8 @@ static int ask(struct govern *govern, struct approvals *approvals, struct run *r
     if (look(govern, run, operands, err) < 0 ||
         approvals_ask(approvals, &run->mem, run, operands, out, err) < 0)
         return -1;
-    if (out->state == APPROVAL_USED && check_first_use(govern, out, err) < 0)
+    if (out->state == APPROVAL_USED &&
+        govern_check_words(govern, out, run->verdict.terms, true, err) < 0)
         return -1;
     govern->target.operands = operands;
     return 0;
@@ -371,13 +355,16 @@ static void recall_word(struct govern *govern, struct run *run)
 {
     struct approvals *approvals;
     struct operands *now = arena_new(&run->mem, struct operands);
+    struct approval approval;
     const char *changed = NULL;
     struct err err;
 
     run_enter(run, STAGE_APPROVE);
     approvals = approvals_of(govern, &err);
     if (!approvals || view_operands(govern, run, &err) < 0 || look(govern, run, now, &err) < 0 ||
-        approvals_recall(approvals, &run->mem, run, now, run->approval.id, &changed, &err) < 0) {
+        approvals_recall(approvals, &run->mem, run, now, run->approval.id, &changed, &err) < 0 ||
+        approvals_show(approvals, &run->mem, run->approval.id, &approval, &err) < 0 ||
+        govern_check_words(govern, &approval, run->verdict.terms, false, &err) < 0) {
         refuse_unasked(run, &err);
         return;
     }
@@ -474,6 +461,7 @@ int govern_approve(struct govern *govern, const struct request *request,
         .is_custodian = word->custodian != NULL,
         .confirm = word->confirm,
         .comment = word->comment ? word->comment : "",
+        .run_id = run->id,
     };
     struct deed deed;
     bool failed;

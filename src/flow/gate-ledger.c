@@ -52,8 +52,7 @@ int64_t receipt_seconds(const struct json *receipt)
     return strptime(text, "%Y-%m-%dT%H:%M:%S", &tm) ? (int64_t)timegm(&tm) : 0;
 }
 
-/* An outcome of something that was done. */
-static bool is_done(const struct json *receipt)
+bool receipt_is_done(const struct json *receipt)
 {
     const struct json *outcome = json_get(receipt, "outcome");
     struct str kind = {0};
@@ -138,7 +137,7 @@ static void hear_gate(struct gate_ledger *ledger, const struct json *receipt,
 
     /* What was over once stays over, wherever the clock is set. */
     end_words(ledger, receipt_seconds(receipt), "its time was over");
-    if (!is_done(receipt))
+    if (!receipt_is_done(receipt))
         return;
     if (strcmp(stage, "sign") == 0)
         hear_word(ledger, about);
@@ -158,7 +157,7 @@ void gate_ledger_hear(struct gate_ledger *ledger, const struct json *receipt)
         return;
     }
     (void)json_is_text(json_get(receipt, "action"), &action);
-    if (!is_done(receipt))
+    if (!receipt_is_done(receipt))
         return;
     if (str_is(action, "enroll"))
         hear_enrolled(ledger, receipt);

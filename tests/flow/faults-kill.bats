@@ -192,6 +192,49 @@ POINTS="closing-before closing-committed closing-inserted closing-locked key-cre
     done
 }
 
+# run_asked: what is asked about.
+run_asked() {
+    run brig sandbox exec --json --policy ask.yaml -- true </dev/null
+    approval=$(jq -r '.approval_id // empty' <<<"$output")
+}
+
+@test "killed at each point of the write path, a confirmation is one with its receipt, or none" {
+    need_crash_points
+    need sqlite3
+    printf 'version: 1\ndefault: ask\n' >ask.yaml
+    echo 'correct horse battery' >pass
+    chmod 600 pass
+    brig approvals enroll anna --passphrase-file pass >/dev/null
+    for point in opening-before opening-locked opening-inserted opening-committed \
+        closing-before closing-locked closing-inserted closing-committed; do
+        run_asked
+        status_is 77
+        first=$approval
+        run env BRIG_CRASH_AT="$point" timeout -k 5 "$PATIENCE" "$BRIG" approvals confirm "$first" --as anna --passphrase-file pass
+        status_is 137
+        case $point in
+        opening-*) # nothing happened, and he says it once more
+            run -0 brig approvals confirm "$first" --as anna --passphrase-file pass
+            ;;
+        closing-committed) ;;
+        *) # it is not used, and is given again
+            run_asked
+            status_is 77
+            says "the word of custodian:anna on approval $first does not count: whoever gave it was stopped before that was recorded"
+            run_asked
+            [ "$approval" != "$first" ]
+            run -0 brig approvals confirm "$approval" --as anna --passphrase-file pass
+            ;;
+        esac
+        run_asked
+        status_is 0 || { echo "$point" >&2; return 1; }
+        run_asked # once
+        status_is 77
+        sqlite3 "$BRIG_HOME/approvals.db" "DELETE FROM approvals" # for the next point
+        brig receipts verify >/dev/null
+    done
+}
+
 @test "killed at each point of the write path, with a new state and with an old one" {
     need_crash_points
     for state in new old; do

@@ -125,12 +125,17 @@ static int forget_old(struct approvals *approvals, int64_t now, struct err *err)
                       &given, err);
 }
 
-static int use(struct approvals *approvals, struct approval *approval, struct err *err)
+/* Who confirmed is what the words say, which can be compared with the ledger. */
+static int use(struct approvals *approvals, struct arena *mem, struct approval *approval,
+               struct err *err)
 {
     const struct given given = {
         .texts[0] = approval->id, .text_n = 1, .numbers[0] = APPROVAL_USED, .number_n = 1};
 
+    if (words_read(approvals, mem, approval, err) < 0)
+        return -1;
     approval->state = APPROVAL_USED;
+    approval->decided_by = words_names(mem, approval, NULL);
     return row_change(approvals, "UPDATE approvals SET state = ?2 WHERE id = ?1", &given, err);
 }
 
@@ -268,7 +273,7 @@ int approvals_ask(struct approvals *approvals, struct arena *mem, const struct r
                    asked.digest, &moment, out, err);
     if (got < 0 || (got == 0 && ask_anew(approvals, mem, &asked, &moment, out, err) < 0))
         return -1;
-    if (out->state == APPROVAL_CONFIRMED && use(approvals, out, err) < 0)
+    if (out->state == APPROVAL_CONFIRMED && use(approvals, mem, out, err) < 0)
         return -1;
     return transaction_commit(&t, err);
 }

@@ -49,6 +49,7 @@ struct approval_voice {
     bool is_custodian;   /* proven by a signature */
     bool confirm;
     const char *comment; /* or "" */
+    const char *run_id;  /* under which the ledger has it; "": kept by a Brig that did not say */
     int64_t at;          /* of one that was kept */
 };
 
@@ -68,7 +69,8 @@ struct approval {
     const char *comment;    /* or "" */
     struct approval_terms terms;
     unsigned confirmations;
-    const struct approval_voice *words; /* so far; not filled by a list */
+    const struct approval_voice *words; /* so far; not filled by a list, nor by approvals_ask()
+                                         * unless it is USED */
     size_t word_n;
     bool stands;          /* its receipt is in the ledger: people see it, and may answer */
     uint64_t receipt_seq; /* the number of that one; 0: not known */
@@ -181,6 +183,12 @@ int approvals_each(struct approvals *approvals, const struct approvals_query *qu
 int approvals_decide(struct approvals *approvals, struct arena *mem, const char *id,
                      const struct approval_voice *voice, struct approval *out,
                      struct err *err) MUST_CHECK;
+
+/* Whether its words are those of as many different people as these terms (NULL: one, whoever may)
+ * want, none of whom asked. The terms of the run that is about to use it: what the list says they
+ * are could have been written by anybody who can write the list. ERR_FORBIDDEN: they are not. */
+int approval_enough(const struct approval *approval, const struct approval_terms *terms,
+                    struct err *err) MUST_CHECK;
 
 /* ---- custodians: people who sign what they confirm ---- */
 

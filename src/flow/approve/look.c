@@ -23,8 +23,8 @@ int words_read(struct approvals *approvals, struct arena *mem, struct approval *
     out->words = words;
     out->word_n = 0;
     if (statement_prepare(approvals->store,
-                          "SELECT by, made_by, confirms, at, comment FROM words WHERE approval = "
-                          "?1 ORDER BY at, by",
+                          "SELECT by, made_by, confirms, at, comment, run_id FROM words WHERE "
+                          "approval = ?1 ORDER BY at, by",
                           &st, err) < 0)
         return -1;
     statement_bind_int(&st, 1, (int64_t)out->seq);
@@ -35,6 +35,7 @@ int words_read(struct approvals *approvals, struct arena *mem, struct approval *
             .confirm = statement_int(&st, 2) != 0,
             .at = statement_int(&st, 3),
             .comment = arena_text(mem, statement_bytes(&st, 4)),
+            .run_id = arena_text(mem, statement_bytes(&st, 5)),
         };
     return got < 0 ? -1 : 0;
 }

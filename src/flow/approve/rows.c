@@ -90,6 +90,9 @@ static const char *const migrations[] = {
     "UPDATE approvals SET state = 4 WHERE state IN (0, 1) AND EXISTS (SELECT 1 FROM words JOIN "
     "custodians ON words.by = 'custodian:' || custodians.name WHERE words.approval = approvals.seq "
     "AND words.confirms <> 0 AND custodians.revoked_at <> 0)",
+
+    /* Under which run the ledger has a word. A word from before says none, and is not used. */
+    "ALTER TABLE words ADD COLUMN run_id TEXT NOT NULL DEFAULT ''",
 };
 
 static const struct store_schema schema = {

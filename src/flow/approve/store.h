@@ -55,6 +55,8 @@ int row_change(struct approvals *approvals, const char *sql, const struct given 
 /* The words so far, into out->words. */
 int words_read(struct approvals *approvals, struct arena *mem, struct approval *out,
                struct err *err) MUST_CHECK;
+/* Who has confirmed, by the words that were read, and then (unless that is NULL) this one. */
+const char *words_names(struct arena *mem, const struct approval *approval, const char *last);
 
 struct json;
 /* Terms as they are kept with a request. */

@@ -188,29 +188,35 @@ static int keep_voice(struct approvals *approvals, const struct approval *approv
                       const struct approval_voice *voice, int64_t now, struct err *err)
 {
     const struct given given = {
-        .texts = {voice->by,              voice->made_by, voice->comment},
-        .text_n = 3,
-        .numbers = {(int64_t)approval->seq, voice->confirm, now           },
+        .texts = {voice->by, voice->made_by, voice->comment,        voice->run_id},
+        .text_n = 4,
+        .numbers = {(int64_t)approval->seq,         voice->confirm,  now},
         .number_n = 3,
     };
 
     /* Who has confirmed may still change his mind, as long as it is open. */
     return row_change(approvals,
-                      "INSERT INTO words (by, made_by, comment, approval, confirms, at) VALUES "
-                      "(?1, ?2, ?3, ?4, ?5, ?6) ON CONFLICT (approval, by) DO UPDATE SET confirms "
-                      "= ?5, at = ?6, comment = ?3",
+                      "INSERT INTO words (by, made_by, comment, run_id, approval, confirms, at) "
+                      "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT (approval, by) DO UPDATE "
+                      "SET confirms = ?6, at = ?7, comment = ?3, run_id = ?4",
                       &given, err);
 }
 
-static const char *all_names(struct arena *mem, const struct approval *approval, const char *last)
+static const char *join_name(struct arena *mem, const char *names, const char *name)
+{
+    return names ? arena_printf(mem, "%s, %s", names, name) : arena_text(mem, str_of(name));
+}
+
+const char *words_names(struct arena *mem, const struct approval *approval, const char *last)
 {
     const char *names = NULL;
 
     for (size_t i = 0; i < approval->word_n; i++)
         if (approval->words[i].confirm)
-            names = names ? arena_printf(mem, "%s, %s", names, approval->words[i].by)
-                          : approval->words[i].by;
-    return names ? arena_printf(mem, "%s, %s", names, last) : arena_text(mem, str_of(last));
+            names = join_name(mem, names, approval->words[i].by);
+    if (last)
+        names = join_name(mem, names, last);
+    return names ? names : "";
 }
 
 /* What the row says from now on. */
@@ -227,7 +233,7 @@ static void count_voice(struct arena *mem, const struct approval_voice *voice, i
         return;
     }
     out->confirmations++;
-    out->decided_by = all_names(mem, out, voice->by);
+    out->decided_by = words_names(mem, out, voice->by);
     if (out->confirmations < quorum)
         return;
     out->state = APPROVAL_CONFIRMED;
@@ -290,4 +296,27 @@ int approvals_decide(struct approvals *approvals, struct arena *mem, const char 
     if (keep_row(approvals, out, err) < 0 || words_read(approvals, mem, out, err) < 0)
         return -1;
     return transaction_commit(&t, err);
+}
+
+int approval_enough(const struct approval *approval, const struct approval_terms *terms,
+                    struct err *err)
+{
+    struct approval so_far = *approval;
+    unsigned quorum;
+
+    so_far.terms = terms ? *terms : (struct approval_terms){0};
+    quorum = so_far.terms.quorum ? so_far.terms.quorum : 1;
+    for (size_t i = 0; i < approval->word_n; i++) {
+        const struct approval_voice *word = &approval->words[i];
+
+        so_far.word_n = i;
+        if (!word->confirm)
+            return err_set(err, ERR_FORBIDDEN, "%.100s has rejected it", word->by);
+        if (check_other_person(&so_far, word, err) < 0 || check_right(&so_far, word, err) < 0)
+            return -1;
+    }
+    if (approval->word_n >= quorum)
+        return 0;
+    return err_set(err, ERR_FORBIDDEN, "%zu of %u people have confirmed it", approval->word_n,
+                   quorum);
 }

@@ -47,26 +47,23 @@ int record_list(struct record *record, const struct record_query *query, record_
     return visit_rows(&st, visit, context, err);
 }
 
-int record_has_used(struct record *record, const char *approval_id, uint64_t behind_seq, bool *out,
-                    struct err *err)
+int record_about_approval(struct record *record, const char *approval_id, uint64_t behind_seq,
+                          record_visitor *visit, void *context, struct err *err)
 {
     AUTO_ARENA struct arena mem = ARENA(4 * KIB);
     AUTO_STATEMENT struct statement st = {0};
-    /* Canonical: "by" stands behind the id, and only where somebody said yes. */
-    const char *words = arena_printf(&mem, "\"approval_id\":\"%s\",\"by\":", approval_id);
-    int got;
+    /* Canonical: members are written in one way only, and "action" is the first. */
+    const char *words = arena_printf(&mem, "\"approval_id\":\"%s\"", approval_id);
 
-    if (statement_prepare(
-            record->store,
-            "SELECT 1 FROM receipts WHERE seq > ?1 AND kind IN ('intent', 'decision') "
-            "AND instr(body, ?2) > 0 LIMIT 1",
-            &st, err) < 0)
+    if (statement_prepare(record->store,
+                          "SELECT " LEDGER_ROW " FROM receipts WHERE seq > ?1 AND "
+                          "(instr(body, ?2) > 0 OR body GLOB '{\"action\":\"dismiss\"*' OR "
+                          "body GLOB '{\"action\":\"approvals-renew\"*') ORDER BY seq",
+                          &st, err) < 0)
         return -1;
     statement_bind_int(&st, 1, (int64_t)behind_seq);
     statement_bind_text(&st, 2, str_of(words));
-    got = statement_step(&st, err);
-    *out = got == 1;
-    return got < 0 ? -1 : 0;
+    return visit_rows(&st, visit, context, err);
 }
 
 int record_with(struct record *record, const char *words, record_visitor *visit, void *context,

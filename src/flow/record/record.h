@@ -123,9 +123,16 @@ int record_show(struct record *record, struct arena *mem, const char *name, cons
 int record_with(struct record *record, const char *words, record_visitor *visit, void *context,
                 struct err *err) MUST_CHECK;
 
-/* Whether something behind that number was allowed by the word this approval has. */
-int record_has_used(struct record *record, const char *approval_id, uint64_t behind_seq, bool *out,
-                    struct err *err) MUST_CHECK;
+/* Behind that number, oldest first: what names this approval, and what ends the word of a custodian
+ * or of all. As it is kept; whether it holds is not looked at. */
+int record_about_approval(struct record *record, const char *approval_id, uint64_t behind_seq,
+                          record_visitor *visit, void *context, struct err *err) MUST_CHECK;
+
+/* The receipt with which a run ended, shown when its hash and its signature by this ledger's key
+ * hold. 1: it was; 0: the run has begun and not ended. ERR_NOT_FOUND: nothing is known of it.
+ * ERR_INTEGRITY: it does not hold. Costs no more in a long ledger. */
+int record_end_of(struct record *record, const char *run_id, record_visitor *visit, void *context,
+                  struct err *err) MUST_CHECK;
 
 /* JSON lines, oldest first, as they stand in the ledger. */
 int record_export(struct record *record, int fd, uint64_t *out_count, struct err *err) MUST_CHECK;

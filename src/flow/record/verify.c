@@ -390,6 +390,52 @@ int ledger_verify_again(struct record *record, const struct public_key *key,
     return failed;
 }
 
+static int show_end(struct ledger_reading *reading, struct statement *st,
+                    const struct public_key *key, record_visitor *visit, void *context,
+                    struct err *err)
+{
+    int got = statement_step(st, err);
+    struct entry entry;
+    const char *what;
+    struct row row;
+
+    if (got < 0)
+        return -1;
+    if (got == 0)
+        return err_set(err, ERR_NOT_FOUND, "the ledger knows nothing of that run");
+    ledger_row(st, &row);
+    if (str_is(row.kind, "intent"))
+        return 0;
+    if (parse_row(reading, &row, &entry, err) < 0) {
+        err->code = ERR_INTEGRITY;
+        return -1;
+    }
+    what = columns_agree(&row, &entry) ? entry_fault(&entry, key) : "it is filed as another one";
+    if (what)
+        return err_set(err, ERR_INTEGRITY, "entry %lld of the ledger does not hold: %s",
+                       (long long)row.seq, what);
+    return visit(context, entry.json, err) < 0 ? -1 : 1;
+}
+
+int record_end_of(struct record *record, const char *run_id, record_visitor *visit, void *context,
+                  struct err *err)
+{
+    AUTO_STATEMENT struct statement st = {0};
+    struct ledger_reading reading = {
+        .mem = ARENA(RECEIPT_MEMORY_MAX), .line = BUF(LINE_MAX_BYTES), .body = BUF(LINE_MAX_BYTES)};
+    int got;
+
+    if (statement_prepare(record->store,
+                          "SELECT " LEDGER_ROW
+                          " FROM receipts WHERE run_id = ?1 ORDER BY role DESC LIMIT 1",
+                          &st, err) < 0)
+        return -1;
+    statement_bind_text(&st, 1, str_of(run_id));
+    got = show_end(&reading, &st, &record->signer->public_key, visit, context, err);
+    reading_done(&reading);
+    return got;
+}
+
 /* ---- a file ---- */
 
 struct file_reading {

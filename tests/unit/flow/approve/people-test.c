@@ -110,6 +110,7 @@ static void step_word(struct scene *scene, const struct json *step, const char *
         .is_custodian = flag_in(step, "custodian", false),
         .confirm = flag_in(step, "confirm", true),
         .comment = comment ? comment : "",
+        .run_id = "",
     };
     struct approval approval = {0};
     struct err err = {0};
@@ -227,7 +228,8 @@ static unsigned at_once(const struct scene *scene, int (*act)(struct scene *scen
 static int confirm_as(struct scene *scene, unsigned who)
 {
     char name[32];
-    const struct approval_voice voice = {.by = name, .made_by = "", .confirm = true, .comment = ""};
+    const struct approval_voice voice = {
+        .by = name, .made_by = "", .confirm = true, .comment = "", .run_id = ""};
     struct approval approval;
     struct err err;
 
@@ -287,8 +289,12 @@ static void enroll(struct scene *scene, const char *name)
 /* His signature was good when it was looked at; he was removed before his word was kept. */
 TEST(who_is_removed_between_his_signature_and_his_word_has_none)
 {
-    struct approval_voice voice = {
-        .by = "custodian:ben", .made_by = "", .is_custodian = true, .confirm = true, .comment = ""};
+    struct approval_voice voice = {.by = "custodian:ben",
+                                   .made_by = "",
+                                   .is_custodian = true,
+                                   .confirm = true,
+                                   .comment = "",
+                                   .run_id = ""};
     struct approval approval;
     struct custodian gone;
     struct scene scene;
