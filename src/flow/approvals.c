@@ -18,10 +18,18 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
 
 #define LOOK_EVERY_MS 100
 
-static struct approvals *approvals_of(struct govern *govern, struct err *err)
+bool govern_has_approvals(const struct govern *govern)
+{
+    AUTO_ARENA struct arena mem = ARENA(2 * PATH_BYTES_MAX);
+
+    return access(arena_printf(&mem, "%s/approvals.db", govern->state_dir), F_OK) == 0;
+}
+
+struct approvals *govern_approvals(struct govern *govern, struct err *err)
 {
     if (!govern->approvals && approvals_open(govern->state_dir, &govern->approvals, err) < 0)
         return NULL;
@@ -360,7 +368,7 @@ static void recall_word(struct govern *govern, struct run *run)
     struct err err;
 
     run_enter(run, STAGE_APPROVE);
-    approvals = approvals_of(govern, &err);
+    approvals = govern_approvals(govern, &err);
     if (!approvals || view_operands(govern, run, &err) < 0 || look(govern, run, now, &err) < 0 ||
         approvals_recall(approvals, &run->mem, run, now, run->approval.id, &changed, &err) < 0 ||
         approvals_show(approvals, &run->mem, run->approval.id, &approval, &err) < 0 ||
@@ -391,11 +399,12 @@ void govern_seek_word(struct govern *govern, struct run *run)
     if (run->verdict.kind != VERDICT_ASK)
         return;
     run_enter(run, STAGE_APPROVE);
-    approvals = approvals_of(govern, &err);
+    approvals = govern_approvals(govern, &err);
     if (!approvals || ask_and_wait(govern, approvals, run, &approval, &err) < 0) {
         refuse_unasked(run, &err);
         return;
     }
+    (void)govern_record_expired(govern, run->action.tenant, &err); /* whoever comes next does it */
     run->approval.id = approval.id;
     run->approval.digest = approval.digest;
     run->approval.by = approval.state == APPROVAL_PENDING ? NULL : approval.decided_by;
@@ -454,7 +463,7 @@ int govern_approve(struct govern *govern, const struct request *request,
                    const struct approval_word *word, struct run *run, struct approval *out,
                    struct err *err)
 {
-    struct approvals *approvals = approvals_of(govern, err);
+    struct approvals *approvals = govern_approvals(govern, err);
     struct request made = *request;
     struct approval_voice voice = {
         .made_by = "",
@@ -466,7 +475,10 @@ int govern_approve(struct govern *govern, const struct request *request,
     struct deed deed;
     bool failed;
 
-    if (!approvals || approvals_show(approvals, &run->mem, word->id, out, err) < 0)
+    if (!approvals)
+        return -1;
+    (void)govern_record_expired(govern, request->tenant, err); /* whoever comes next does it */
+    if (approvals_show(approvals, &run->mem, word->id, out, err) < 0)
         return -1;
     if (word->custodian) {
         if (check_signature(approvals, word, out, err) < 0)
@@ -529,7 +541,7 @@ int govern_enroll(struct govern *govern, const struct request *request,
                   const struct enrollment *ask, struct run *run, struct custodian *out,
                   struct err *err)
 {
-    struct approvals *approvals = approvals_of(govern, err);
+    struct approvals *approvals = govern_approvals(govern, err);
     struct deed deed;
     bool failed;
 

@@ -134,6 +134,10 @@ void govern_seek_word(struct govern *govern, struct run *run);
  * asked about the command as it would run now, so that his word holds for that run. */
 void govern_seek_word_ahead(struct govern *govern, const struct request *request,
                             struct run *question);
+/* Whether there is a list of approvals: opening it makes one. */
+bool govern_has_approvals(const struct govern *govern);
+/* What waits for a person, and that person's word: opened when it is wanted first. NULL: err. */
+struct approvals *govern_approvals(struct govern *govern, struct err *err) MUST_CHECK;
 /* Whether the ledger has the words that a list of approvals says there are, for exactly this and
  * enough for these terms (approval-words.c). The first time it is used also: whether they are in
  * time, and whether nothing since has ended them or used them up. ERR_FORBIDDEN. */

@@ -209,6 +209,9 @@ struct approval_word {
 int govern_approve(struct govern *govern, const struct request *request,
                    const struct approval_word *word, struct run *run, struct approval *out,
                    struct err *err) MUST_CHECK;
+/* Some of what nobody answered in time gets its receipt, in this tenant's name; each once, however
+ * many come across it. After a failure whoever comes next does it. */
+int govern_record_expired(struct govern *govern, const char *tenant, struct err *err);
 /* Another custodian: custodian_enroll(); or one less: custodian_remove(). */
 struct custodian;
 struct enrollment {

@@ -140,6 +140,7 @@ const char *action_name(enum action_kind kind)
         [ACTION_GATE_SIGN] = "gate-sign",
         [ACTION_GATE_RELEASE] = "gate-release",
         [ACTION_GATE_REVOKE] = "gate-revoke",
+        [ACTION_APPROVAL_EXPIRE] = "approval-expire",
         [ACTION_APPROVALS_RENEW] = "approvals-renew",
     };
 

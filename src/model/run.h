@@ -107,6 +107,7 @@ enum action_kind {
     ACTION_GATE_SIGN,  /* a custodian's word on an agent's report */
     ACTION_GATE_RELEASE,
     ACTION_GATE_REVOKE,
+    ACTION_APPROVAL_EXPIRE, /* nobody said anything in time; no sandbox is part of it */
     ACTION_APPROVALS_RENEW, /* what waits and who is a custodian was lost, and begins anew */
 };
 

@@ -266,6 +266,7 @@ clock() {
     # As an earlier version has left it: the words of one and two are of somebody who is no custodian.
     sqlite3 "$BRIG_HOME/approvals.db" "UPDATE words SET by = 'custodian:carol' WHERE by = 'custodian:ben'
         AND approval IN (SELECT seq FROM approvals WHERE id IN ('${ids[0]}', '${ids[1]}'));
+        DROP INDEX approvals_untold; ALTER TABLE approvals DROP COLUMN end_run; ALTER TABLE approvals DROP COLUMN end_told;
         ALTER TABLE words DROP COLUMN run_id;
         ALTER TABLE approvals DROP COLUMN receipt_seq; PRAGMA user_version = 2"
     for id in "${ids[0]}" "${ids[1]}"; do

@@ -519,3 +519,91 @@ for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP) * 10:
     assert termios.tcgetattr(fd)[3] & termios.ECHO, number
 END
 }
+
+# ends ID…: how many receipts say that nobody answered these in time.
+ends() {
+    local id n=0
+    brig receipts export >ledger
+    for id in "$@"; do
+        n=$((n + $(jq -r --arg id "$id" 'select(.action == "approval-expire" and .approval.approval_id == $id and
+            .kind == "denial" and .reason_code == "APPROVAL_FAILED") | .principal' ledger | grep -c "^uid:$(id -u)\$")))
+    done
+    echo "$n"
+}
+
+# over: everything that waits has waited for too long.
+over() {
+    sqlite3 "$BRIG_HOME/approvals.db" 'PRAGMA busy_timeout = 5000; UPDATE approvals SET expires_at = 1 WHERE state < 2' >/dev/null
+}
+
+@test "what nobody answers in time has a receipt that says so, once, whoever comes across it" {
+    need sqlite3
+    without_daemon "its store is changed"
+    brig approvals enroll anna --passphrase-file pass >/dev/null
+    for look in "approvals list" "approvals show ID" "approvals confirm ID --as anna --passphrase-file pass" \
+        "approvals reject ID" "sandbox exec --policy ask.yaml -- echo other"; do
+        ask echo "$look"
+        first=$approval
+        over
+        for _ in 1 2; do
+            # shellcheck disable=SC2086 # words
+            brig ${look/ID/$first} || true
+            [ "$(ends "$first")" -eq 1 ] || { echo "$look" >&2; return 1; }
+        done
+        run -0 brig approvals show "$first" --json
+        json_is .state expired
+    done
+    # One that was confirmed and not used is over as well; what was used, or refused, was answered.
+    ask echo confirmed
+    confirmed=$approval
+    brig approvals confirm "$approval" --as anna --passphrase-file pass
+    ask echo used
+    used=$approval
+    brig approvals confirm "$approval" --as anna --passphrase-file pass
+    ask echo used
+    status_is 0
+    ask echo refused
+    refused=$approval
+    brig approvals reject "$approval"
+    over
+    brig approvals list
+    [ "$(ends "$confirmed")" -eq 1 ]
+    [ "$(ends "$used" "$refused")" -eq 0 ]
+    # Many at once, and whoever is killed on the way leaves it to the next.
+    ids=()
+    for i in 1 2 3 4 5; do
+        ask echo "many $i"
+        ids+=("$approval")
+    done
+    over
+    sqlite3 "$BRIG_HOME/approvals.db" "PRAGMA busy_timeout = 5000; UPDATE approvals SET state = 4,
+        end_run = '0123456789abcdefghij' WHERE id = '${ids[0]}'" >/dev/null
+    local running=()
+    for _ in 1 2 3 4 5 6; do
+        brig approvals list >/dev/null 3>&- &
+        running+=("$!")
+    done
+    for one in "${running[@]}"; do
+        await "$one"
+        status_is 0
+    done
+    brig approvals list
+    [ "$(ends "${ids[@]}")" -eq 5 ]
+    [ "$(jq -r --arg id "${ids[0]}" 'select(.action == "approval-expire" and .approval.approval_id == $id) | .run_id' ledger)" = 0123456789abcdefghij ]
+    brig receipts verify
+}
+
+@test "beside a daemon what nobody answers in time gets its receipt by itself" {
+    without_daemon "it starts its own"
+    need curl
+    printf 'version: 1\napprovals: {default: {by: ["person"], timeout: 1s}}\ncommands: [{ask: [echo, "**"]}]\n' >soon.yaml
+    serve --policy soon.yaml
+    TOKEN=$(token --principal agent --scope run --scope read)
+    post /v1/runs '{"command":["echo","hi"]}'
+    refused 403 forbidden
+    id=$(jq -r .error.details.approval_id <<<"$output")
+    gone() { brig receipts export | jq -r 'select(.action == "approval-expire") | .approval.approval_id + " " + .principal' >gone && [ -s gone ]; }
+    eventually 20 gone
+    [ "$(cat gone)" = "$id agent" ]
+    serve_end
+}

@@ -112,6 +112,7 @@ static int add_row(struct approvals *approvals, struct arena *mem, const struct 
     return 0;
 }
 
+/* What nobody answered stays until the ledger has that. */
 static int forget_old(struct approvals *approvals, int64_t now, struct err *err)
 {
     const struct given given = {
@@ -121,7 +122,8 @@ static int forget_old(struct approvals *approvals, int64_t now, struct err *err)
 
     return row_change(approvals,
                       "DELETE FROM approvals WHERE seq IN (SELECT seq FROM approvals WHERE "
-                      "expires_at < ?1 ORDER BY expires_at LIMIT ?2)",
+                      "expires_at < ?1 AND (state IN (2, 3) OR end_told = 1 OR receipt_seq IS "
+                      "NULL) ORDER BY expires_at LIMIT ?2)",
                       &given, err);
 }
 

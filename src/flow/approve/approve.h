@@ -190,6 +190,23 @@ int approvals_decide(struct approvals *approvals, struct arena *mem, const char 
 int approval_enough(const struct approval *approval, const struct approval_terms *terms,
                     struct err *err) MUST_CHECK;
 
+/* ---- what is over without an answer (ends.c) ---- */
+
+/* One whose receipt is still to be written: under this run, whoever writes it. */
+struct approval_end {
+    const char *id;
+    const char *digest;
+    const char *requester;
+    char run_id[ID_BYTES];
+};
+int approvals_have_ends(struct approvals *approvals, bool *out, struct err *err) MUST_CHECK;
+/* What is over becomes so in the list; *n are those without a receipt, at most max. */
+int approvals_ends(struct approvals *approvals, struct arena *mem, struct approval_end *ends,
+                   size_t max, size_t *n, struct err *err) MUST_CHECK;
+/* The ledger has it. */
+int approvals_end_told(struct approvals *approvals, const struct approval_end *end,
+                       struct err *err) MUST_CHECK;
+
 /* ---- custodians: people who sign what they confirm ---- */
 
 struct custodian {

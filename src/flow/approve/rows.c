@@ -93,6 +93,13 @@ static const char *const migrations[] = {
 
     /* Under which run the ledger has a word. A word from before says none, and is not used. */
     "ALTER TABLE words ADD COLUMN run_id TEXT NOT NULL DEFAULT ''",
+
+    /* Under which run the ledger has, or will have, that nobody answered in time; and that it has.
+     * What was over before has no such receipt. */
+    "ALTER TABLE approvals ADD COLUMN end_run TEXT NOT NULL DEFAULT '';"
+    "ALTER TABLE approvals ADD COLUMN end_told INTEGER NOT NULL DEFAULT 0;"
+    "UPDATE approvals SET end_told = 1 WHERE state = 4;"
+    "CREATE INDEX approvals_untold ON approvals (seq) WHERE state = 4 AND end_told = 0",
 };
 
 static const struct store_schema schema = {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Sandboxes whose time is over and commands that ended without their caller get their receipts
- * while the daemon runs, not only when somebody asks; and pools are filled up behind whoever took
- * something out of them. */
+/* Sandboxes whose time is over, commands that ended without their caller and requests that nobody
+ * answered get their receipts while the daemon runs, not only when somebody asks; and pools are
+ * filled up behind whoever took something out of them. */
 
 #include "surface/api/api-private.h"
 
@@ -69,10 +69,11 @@ static int sweep(void *context, struct tenant *tenant, struct err *err)
     if (tenant_rules(tenant, &mem, &policy_text, &profile_text, err) < 0 ||
         tenant_borrow(tenant, policy_text, profile_text, &lent, err) < 0)
         return -1;
-    failed =
-        govern_sweep(lent.govern, err) < 0 || refill(tenant, govern_execute(lent.govern), err) < 0
-            ? -1
-            : 0;
+    failed = govern_sweep(lent.govern, err) < 0 ||
+                     refill(tenant, govern_execute(lent.govern), err) < 0 ||
+                     govern_record_expired(lent.govern, tenant_name(tenant), err) < 0
+                 ? -1
+                 : 0;
     tenant_return(tenant, &lent);
     return failed;
 }
