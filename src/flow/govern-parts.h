@@ -134,6 +134,9 @@ void govern_seek_word(struct govern *govern, struct run *run);
  * asked about the command as it would run now, so that his word holds for that run. */
 void govern_seek_word_ahead(struct govern *govern, const struct request *request,
                             struct run *question);
+/* execute_turn() alone; where somebody is in the way for too long, err says which approval he waits
+ * for. */
+int govern_turn_alone(struct govern *govern, const char *sandbox, struct err *err) MUST_CHECK;
 /* Whether there is a list of approvals: opening it makes one. */
 bool govern_has_approvals(const struct govern *govern);
 /* What waits for a person, and that person's word: opened when it is wanted first. NULL: err. */

@@ -265,7 +265,7 @@ int govern_swap_as(struct govern *govern, const struct request *request, const s
     int failed;
 
     if (check_frozen(govern, request, ask, run, err) < 0 ||
-        execute_turn(govern->execute, request->sandbox, true, err) < 0)
+        govern_turn_alone(govern, request->sandbox, err) < 0)
         return -1;
     run_init(&swap.was);
     run_init(&swap.will);

@@ -40,7 +40,7 @@ static int open_work(struct work *work, const struct request *request, struct er
     struct arena *mem = &work->run->mem;
 
     if (snapshot_store_open(govern->state_dir, &work->store, err) < 0 ||
-        execute_turn(govern->execute, request->sandbox, true, err) < 0 ||
+        govern_turn_alone(govern, request->sandbox, err) < 0 ||
         execute_kept_config(govern->execute, mem, request->sandbox, &work->text, err) < 0 ||
         config_read(mem, str_of(work->text), &work->config, err) < 0)
         return -1;

@@ -607,3 +607,18 @@ over() {
     [ "$(cat gone)" = "$id agent" ]
     serve_end
 }
+
+@test "a snapshot of a sandbox in which a command waits for a person says which approval that is" {
+    printf 'version: 1\ncommands: [{ask: [echo, "**"]}]\n' >kept.yaml
+    make --policy kept.yaml
+    box=$id
+    brig sandbox exec "$box" --wait 10m -- echo waits >waited 2>&1 3>&- &
+    running=$!
+    eventually 10 waiting_for waits
+    approval=$id
+    run -75 brig sandbox snapshot "$box"
+    says "a command waits in sandbox $box for a person, about approval $approval: let it be answered"
+    brig approvals reject "$approval"
+    await "$running"
+    run -0 brig sandbox snapshot "$box"
+}
