@@ -198,9 +198,13 @@ static const char *not_done(const struct advisory_action *asked)
     return "that operation is never done on request";
 }
 
+/* ID.json, and nothing that somebody who was killed over it left beside it. */
 static int count_file(const struct dirent *entry)
 {
-    return entry->d_name[0] != '.';
+    size_t n = strlen(entry->d_name);
+
+    return n == ID_BYTES - 1 + strlen(".json") &&
+           strcmp(entry->d_name + ID_BYTES - 1, ".json") == 0;
 }
 
 static int count_actions(const struct advise *advise)

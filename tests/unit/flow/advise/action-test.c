@@ -203,3 +203,24 @@ TEST(word_and_deed_are_one)
     CHECK_INT(advise_action_settle(advise, &mem, id, &yes, &action, &err), -1);
     CHECK_INT(err.code, ERR_CONFLICT);
 }
+
+static int count_visit(void *context, const struct advise_action *action, struct err *err)
+{
+    (void)action, (void)err;
+    ++*(unsigned *)context;
+    return 0;
+}
+
+TEST(half_a_record_that_a_killed_one_left_is_no_action)
+{
+    AUTO(advise) struct advise *advise = begin(false);
+    AUTO_ARENA struct arena mem = ARENA(ADVISORY_MEMORY_MAX);
+    const char *id = asked(advise, &mem);
+    unsigned n = 0;
+    struct err err;
+
+    (void)close(openat(advise->dir_fd, arena_printf(&mem, "actions/%s.json.4711.tmp", id),
+                       O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+    CHECK_INT(advise_action_each(advise, count_visit, &n, &err), 0);
+    CHECK_INT(n, 1);
+}
