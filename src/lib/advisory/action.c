@@ -270,8 +270,13 @@ static void judge_file(struct reading *r, const struct json *root)
         return;
     }
     r->action.target = judge_path(r, r->target, access);
-    if (r->destination)
-        r->action.destination = judge_path(r, r->destination, ACCESS_CREATE);
+    if (!r->destination)
+        return;
+    r->action.destination = judge_path(r, r->destination, ACCESS_CREATE);
+    if (r->action.target.n && str_eq(r->action.target, r->action.destination)) {
+        refuse(r, ADVISORY_IS_FILE_OPERATION, "action.destination", r->destination);
+        r->checking->out->advisory_text = STR_LIT("REJECT: The destination is the target itself.");
+    }
 }
 
 static void judge(struct reading *r, const struct json *root)
