@@ -284,8 +284,12 @@ static int await_word(struct conversation *talk, struct advise_action *action, s
             return -1;
         if (got == 0 && !await(talk, -1, 0, next_look_us(talk)) && talk->is_stopped)
             return stopped(err);
-        if (advise_action_show(talk->advise, &mem, action->id, &seen, err) < 0)
+        /* Who carries it out may have the session for longer than one waits for that. */
+        if (advise_action_show(talk->advise, &mem, action->id, &seen, err) < 0) {
+            if (err->code == ERR_UNAVAILABLE)
+                continue;
             return -1;
+        }
         if (seen.state != ADVISE_PENDING)
             return advise_action_show(talk->advise, &talk->mem, action->id, action, err);
     }

@@ -587,6 +587,17 @@ fails() {
     chain_holds
 }
 
+@test "who has the session for longer than Brig waits for that does not end it while a person is waited for" {
+    custodians
+    begin --prompt "$CREATE"
+    eventually 10 pending_action
+    flock "$(session_dir)/events.jsonl" sleep 12
+    run -0 confirm --words 'HUMAN_CONFIRMED: true'
+    ended
+    grep -q 'The result is confirmed, done' out
+    chain_holds
+}
+
 @test "what a frozen one's agent asked for does not happen, whoever confirms it" {
     custodians
     begin --prompt "$CREATE"
