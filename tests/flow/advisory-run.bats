@@ -338,6 +338,38 @@ pipe_is_full() {
     interrupted TERM
 }
 
+session_has_end() {
+    session=$(basename "$(dirname "$BRIG_HOME"/advisory/*/events.jsonl)")
+    [ "$(jq -r 'select(.kind == "end") | .why' "$(session_dir)/events.jsonl")" = "$1" ]
+}
+
+@test "a signal and the session's time end it where nobody reads what is told of an action, too" {
+    mkfifo told
+    exec 6<>told
+    head -c 65536 /dev/zero >&6 # all that it holds
+    "$BRIG" advisory run --prompt "$CREATE" -- "$AGENT" </dev/null >out 2>&6 3>&- 4>&- 6>&- &
+    pid=$!
+    eventually 10 pending_action
+    kill -TERM "$pid"
+    eventually 10 session_has_end interrupted
+    tr -d '\0' <&6 >err & # its last words do have a reader, or a second signal
+    reader=$!
+    ended 143
+    kill "$reader"
+    chain_holds
+    rm -r "$BRIG_HOME/advisory"
+    exec 6>&- 6<>told
+    head -c 65536 /dev/zero >&6
+    "$BRIG" advisory run --timeout 4s --prompt "$CREATE" -- "$AGENT" </dev/null >out 2>&6 3>&- 4>&- 6>&- &
+    pid=$!
+    eventually 20 session_has_end deadline
+    tr -d '\0' <&6 >err &
+    reader=$!
+    wait "$pid" || true # whether it was asked by then is up to the machine
+    pid=
+    kill "$reader"
+}
+
 @test "a reader that is gone ends the session, not Brig in the middle of it" {
     mkfifo turns shown
     exec 5<>turns

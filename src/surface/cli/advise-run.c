@@ -106,17 +106,33 @@ static bool await(const struct chat *chat, int fd, short events)
     return n > 0 && !polled[0].revents;
 }
 
-/* ---- what is said to it ---- */
+/* ---- what people read ---- */
+
+/* A reader that is slow is waited for until this is the end: so much at a time can be written
+ * without waiting. */
+static void show(struct chat *chat, FILE *to, struct str text)
+{
+    while (text.n && await(chat, fileno(to), POLLOUT)) {
+        size_t n = text.n < PIPE_BUF ? text.n : PIPE_BUF;
+
+        if (fwrite(text.p, 1, n, to) != n || fflush(to) != 0)
+            return;
+        text.p += n;
+        text.n -= n;
+    }
+    chat->is_unread |= text.n > 0;
+}
 
 /* Whoever thinks about the next turn is told when nobody will hear it. */
 static void tell_gone(struct chat *chat)
 {
     chat->agent_fd = -1;
-    (void)fputs("brig: the agent has ended; the next line, or the end of the input, ends the "
-                "session\n",
-                chat->inv->err);
-    (void)fflush(chat->inv->err);
+    show(chat, chat->inv->err,
+         STR_LIT("brig: the agent has ended; the next line, or the end of the input, ends the "
+                 "session\n"));
 }
+
+/* ---- what is said to it ---- */
 
 /* As await(). */
 static bool await_input(struct chat *chat)
@@ -200,21 +216,6 @@ static int next(void *context, uint64_t until_us, int agent_fd, struct str *out,
     return 1;
 }
 
-/* A reader that is slow is waited for until this is the end: so much at a time can be written
- * without waiting. */
-static void show(struct chat *chat, FILE *to, struct str text)
-{
-    while (text.n && await(chat, fileno(to), POLLOUT)) {
-        size_t n = text.n < PIPE_BUF ? text.n : PIPE_BUF;
-
-        if (fwrite(text.p, 1, n, to) != n || fflush(to) != 0)
-            return;
-        text.p += n;
-        text.n -= n;
-    }
-    chat->is_unread = text.n > 0;
-}
-
 static void show_answer(struct chat *chat, struct str client_view)
 {
     AUTO_FREE char *text = NULL;
@@ -269,14 +270,8 @@ static void show_pending(FILE *to, const struct advise *advise, const struct adv
     print_action_decide(to, advise, action);
 }
 
-static void on_action(void *context, const struct advise *advise,
-                      const struct advise_action *action)
+static void write_action(FILE *to, const struct advise *advise, const struct advise_action *action)
 {
-    struct chat *chat = context;
-    FILE *to = chat->inv->err;
-
-    chat->aborted += chat->is_waiting && !action->is_done;
-    chat->is_waiting = action->state == ADVISE_PENDING;
     (void)fprintf(to, "brig: action %s is %s", action->id, advise_state_name(action->state));
     if (*action->why) {
         (void)fputs(": ", to);
@@ -285,6 +280,23 @@ static void on_action(void *context, const struct advise *advise,
     (void)fputc('\n', to);
     if (action->state == ADVISE_PENDING)
         show_pending(to, advise, action);
+}
+
+static void on_action(void *context, const struct advise *advise,
+                      const struct advise_action *action)
+{
+    struct chat *chat = context;
+    AUTO_FREE char *text = NULL;
+    size_t n = 0;
+    FILE *to = open_memstream(&text, &n);
+
+    chat->aborted += chat->is_waiting && !action->is_done;
+    chat->is_waiting = action->state == ADVISE_PENDING;
+    if (!to)
+        return;
+    write_action(to, advise, action);
+    if (fclose(to) == 0)
+        show(chat, chat->inv->err, (struct str){text, n});
 }
 
 static int read_constitution(struct invocation *inv, struct str *out, struct err *err)
