@@ -630,6 +630,67 @@ fails() {
     chain_holds
 }
 
+# killed POINT LINE…: the last of what the lines ask for is confirmed by one who is killed there. The session
+# goes on until left().
+killed() {
+    local point=$1 i
+    shift
+    [ -p turns ] || mkfifo turns
+    exec 7<>turns
+    "$BRIG" advisory run -- "$AGENT" <turns >out 2>err 3>&- 4>&- 7>&- &
+    pid=$!
+    printf '%s\n' "$@" >&7
+    for ((i = 1; i < $#; i++)); do
+        eventually 10 pending_action
+        run -0 confirm --words 'HUMAN_CONFIRMED: true'
+    done
+    eventually 10 pending_action
+    run -137 env BRIG_CRASH_AT="$point" "$BRIG" advisory confirm "$session" "$action" --as anna \
+        --passphrase-file anna.pass --words 'HUMAN_CONFIRMED: true'
+    [ "$(jq -r '"\(.state) \(.done)"' "$(session_dir)/actions/$action.json")" = "confirmed false" ]
+    # Begun, and therefore not done again.
+    run -75 confirm --words 'HUMAN_CONFIRMED: true'
+    [ "$(find "$(session_dir)/sandbox/output" -mindepth 1 | wc -l)" -le 1 ]
+}
+
+# What is left lies where no agent sees it, and the end of the session clears it away.
+left() {
+    [ "$(find "$(session_dir)/sandbox" -name ".$1-*" | wc -l)" -eq "$2" ]
+    [ -z "$(find "$(session_dir)/sandbox/output" -name '.*')" ]
+    exec 7>&-
+    ended 13
+    grep -q 'The result is confirmed, not done' out
+    [ -z "$(find "$(session_dir)/sandbox" -name '.*')" ]
+    chain_holds
+}
+
+@test "a change of which Brig was killed in the middle is whole or not there, and what is left is cleared away" {
+    [ "$(brig version --json | jq -r .crash_points)" = true ] || skip "built without crash points"
+    local change='ask {"type":"filesystem","operation":"modify","target":"/sandbox/output/a.txt","risk":"irreversible","content":"other"}'
+    local delete='ask {"type":"filesystem","operation":"delete","target":"/sandbox/output/a.txt","risk":"irreversible"}'
+    local point
+    custodians
+
+    for point in advisory-action-begun advisory-file-written; do
+        killed "$point" "$CREATE"
+        [ ! -e "$(session_dir)/sandbox/output/a.txt" ]
+        left new "$([ "$point" = advisory-file-written ] && echo 1 || echo 0)"
+    done
+    killed advisory-file-published "$CREATE"
+    [ "$(cat "$(session_dir)/sandbox/output/a.txt")" = hello ]
+    left new 0
+
+    killed advisory-file-written "$CREATE" "$change"
+    [ "$(cat "$(session_dir)/sandbox/output/a.txt")" = hello ]
+    left new 1
+    killed advisory-file-exchanged "$CREATE" "$change"
+    [ "$(cat "$(session_dir)/sandbox/output/a.txt")" = other ]
+    left new 1
+    killed advisory-file-aside "$CREATE" "$delete"
+    [ ! -e "$(session_dir)/sandbox/output/a.txt" ]
+    left old 1
+}
+
 @test "what a frozen one's agent asked for does not happen, whoever confirms it" {
     custodians
     begin --prompt "$CREATE"

@@ -18,6 +18,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "lib/base/crash.h"
 #include "lib/base/io.h"
 #include "lib/base/limits.h"
 
@@ -459,13 +460,13 @@ static int decide(struct advise *advise, struct arena *mem, const char *id,
 
 /* ---- done ---- */
 
-static int write_into(int fd, struct str content, struct err *err)
+void actions_clear(const struct advise *advise)
 {
-    if (ftruncate(fd, 0) < 0 || lseek(fd, 0, SEEK_SET) < 0)
-        return err_os(err, "emptying the file");
-    if (write_all(fd, content.p, content.n, err) < 0)
-        return -1;
-    return fsync(fd) < 0 ? err_os(err, "keeping the file") : 0;
+    struct err ignored;
+    AUTO_FD int root_fd = open_root(advise, &ignored);
+
+    if (root_fd >= 0)
+        advisory_path_clear(root_fd);
 }
 
 /* What is to be done, and what kept it from that. */
@@ -485,9 +486,11 @@ static int find_changed(struct deed *deed, struct err *err)
 }
 
 /* Between the word and the deed somebody else's may have come. What is open is what the digest is
- * compared with and what is changed: nothing is looked up again. */
-static int check_opened(struct deed *deed, const struct advisory_opened *opened, struct err *err)
+ * compared with and what is changed: nothing is looked up again. What is replaced is compared once
+ * more when nobody can find it any more. */
+static int check_opened(void *context, const struct advisory_opened *opened, struct err *err)
 {
+    struct deed *deed = context;
     char digest[HASH_TEXT_BYTES] = "";
     struct advisory_target target;
 
@@ -515,6 +518,16 @@ static int check_absent(struct deed *deed, struct err *err)
                : find_changed(deed, err);
 }
 
+static int put_content(struct deed *deed, int root_fd, const struct advisory_opened *opened,
+                       struct err *err)
+{
+    int failed =
+        advisory_path_put(root_fd, opened, deed->asked->content, check_opened, deed, err) < 0;
+
+    deed->is_changed = failed && err->code == ERR_CONFLICT;
+    return failed ? -1 : 0;
+}
+
 static int change_file(struct deed *deed, int root_fd, struct err *err)
 {
     static const enum advisory_access access[] = {[ACTION_OP_CREATE] = ACCESS_CREATE,
@@ -536,12 +549,12 @@ static int change_file(struct deed *deed, int root_fd, struct err *err)
     if (!is_new && check_opened(deed, &opened, err) < 0)
         failed = -1;
     else if (asked->operation == ACTION_OP_DELETE)
-        failed = advisory_path_remove(&opened, err);
+        failed = advisory_path_remove(root_fd, &opened, err);
     else if (asked->operation == ACTION_OP_MOVE)
         failed =
             advisory_path_move(deed->mem, root_fd, &opened, asked->destination, &deed->rule, err);
     else
-        failed = write_into(opened.fd, asked->content, err);
+        failed = put_content(deed, root_fd, &opened, err);
     advisory_opened_done(&opened);
     return failed;
 }
@@ -557,6 +570,7 @@ static int carry_out(struct advise *advise, struct arena *mem, const char *id,
 
     if (root_fd < 0 || read_action(advise, mem, id, out, err) < 0)
         return -1;
+    advisory_path_clear(root_fd);
     if (out->state != ADVISE_CONFIRMED || out->is_done || *out->why)
         return err_set(err, ERR_CONFLICT, "action %s is not waiting to be done", id);
     if (read_request(advise, mem, out, &asked, err) < 0)
@@ -565,6 +579,7 @@ static int carry_out(struct advise *advise, struct arena *mem, const char *id,
     out->why = "it was begun";
     if (keep(advise, out, err) < 0)
         return -1;
+    CRASH_POINT("advisory-action-begun");
     out->is_done = not_done(&asked.action) == NULL && change_file(&deed, root_fd, &why) == 0;
     if (deed.is_changed)
         out->state = ADVISE_ABORTED;

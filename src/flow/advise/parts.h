@@ -57,6 +57,11 @@ int file_text(struct arena *mem, int dir_fd, const char *name, size_t max, struc
 /* As file_replace(), beneath a folder that is open. */
 int file_put(int dir_fd, const char *name, struct str text, struct err *err) MUST_CHECK;
 
+/* ---- action.c ---- */
+
+/* What a deed left whose Brig was killed over it. The hold is the caller's. */
+void actions_clear(const struct advise *advise);
+
 /* ---- turn.c ---- */
 
 /* Shown where the agent said nothing that may be shown. */

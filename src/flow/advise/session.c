@@ -425,6 +425,7 @@ static int add_end(struct advise *advise, const char *why, struct err *err)
     AUTO_ARENA struct arena mem = ARENA(64UL * 1024);
     struct json *more = json_object(&mem);
 
+    actions_clear(advise);
     json_put_text(&mem, more, "why", why);
     if (chain_add(advise, &(struct event){.kind = "end", .more = more}, err) < 0)
         return -1;

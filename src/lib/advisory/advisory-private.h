@@ -120,6 +120,13 @@ void sandbox_path_read(struct arena *mem, struct str text, struct str cwd,
 const char *zone_fault(enum zone zone, enum advisory_access access, bool *gated);
 void check_path(struct checking *checking);
 
+/* ---- path-open.c ---- */
+
+int path_refuse(const char **rule, const char *which, struct err *err);
+/* The folder a path's last name is in; *name is that one. */
+int path_folder(struct arena *mem, int root_fd, struct str path, const char **name,
+                const char **rule, struct err *err) MUST_CHECK;
+
 /* ---- prose-command.c, prose-path.c: words outside of code ---- */
 
 struct token {

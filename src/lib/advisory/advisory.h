@@ -196,11 +196,11 @@ struct str advisory_excerpt(struct arena *mem, struct str text, size_t start, si
  * link, no other mount on the way (rule R6); a regular file, or to be looked at a folder, at its
  * end; and to be changed a file that has one name only. path is relative ("output/a.txt").
  *
- * ACCESS_CREATE makes a new, empty file, or fails with ERR_CONFLICT when the name is taken.
+ * ACCESS_CREATE opens nothing but the folder, or fails with ERR_CONFLICT when the name is taken.
  * A refusal is ERR_FORBIDDEN and *rule says which; *rule is NULL for every other failure. */
 struct advisory_opened {
-    int fd;
-    int folder_fd;    /* where its name is; of CREATE and DELETE, else -1 */
+    int fd;           /* of CREATE -1 */
+    int folder_fd;    /* where its name is; of what is only looked at -1 */
     const char *name; /* in there */
 };
 #define ADVISORY_OPENED ((struct advisory_opened){-1, -1, NULL})
@@ -208,12 +208,26 @@ void advisory_opened_done(struct advisory_opened *opened);
 
 int advisory_path_open(struct arena *mem, int root_fd, struct str path, enum advisory_access access,
                        struct advisory_opened *out, const char **rule, struct err *err) MUST_CHECK;
+/* Makes what ACCESS_CREATE opened, or puts a new file with the owner and the permissions of the old
+ * one in the place of what ACCESS_MODIFY opened: all of the content is there and synced before
+ * anybody sees any of it, and on failure everything is as it was. ERR_CONFLICT: the name is taken,
+ * or another file has it.
+ *
+ * still is asked about what was opened once nobody finds it by its name any more: when it fails, it
+ * gets its place back. It is not asked about what is new. */
+typedef int advisory_still(void *context, const struct advisory_opened *opened, struct err *err);
+int advisory_path_put(int root_fd, const struct advisory_opened *opened, struct str content,
+                      advisory_still *still, void *context, struct err *err) MUST_CHECK;
 /* Removes, or gives another name, what ACCESS_DELETE opened and nothing else: when somebody put
  * another file in its place meanwhile, that one stays and the answer is ERR_CONFLICT. A name that
  * is taken is never overwritten. */
-int advisory_path_remove(const struct advisory_opened *opened, struct err *err) MUST_CHECK;
+int advisory_path_remove(int root_fd, const struct advisory_opened *opened,
+                         struct err *err) MUST_CHECK;
 int advisory_path_move(struct arena *mem, int root_fd, const struct advisory_opened *opened,
                        struct str destination, const char **rule, struct err *err) MUST_CHECK;
+/* What somebody left who was killed over one of these is gone afterwards: nobody else may be at
+ * it. */
+void advisory_path_clear(int root_fd);
 
 /* What the target is now: part of what a person confirms. A name nobody has is `exists` false. */
 struct advisory_target {

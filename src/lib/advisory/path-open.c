@@ -6,21 +6,18 @@
 #include "lib/advisory/advisory-private.h"
 
 #include "lib/base/attrs.h"
-#include "lib/base/clock.h"
 #include "lib/base/limits.h"
 #include "lib/linux/sys.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/openat2.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #define WITHIN (RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_XDEV)
 #define TRIES_MAX 64 /* a lookup that a rename crosses is to be made again */
-#define FILE_MODE 0644
 
 void advisory_opened_done(struct advisory_opened *opened)
 {
@@ -31,7 +28,7 @@ void advisory_opened_done(struct advisory_opened *opened)
     *opened = ADVISORY_OPENED;
 }
 
-static int refuse(const char **rule, const char *which, struct err *err)
+int path_refuse(const char **rule, const char *which, struct err *err)
 {
     *rule = which;
     return err_set(err, ERR_FORBIDDEN, "%s", advisory_path_text);
@@ -42,9 +39,9 @@ static int say_why(const char *path, const char **rule, struct err *err)
 {
     switch (errno) {
     case ELOOP:
-        return refuse(rule, "R6.symlink", err);
+        return path_refuse(rule, "R6.symlink", err);
     case EXDEV:
-        return refuse(rule, "R6.mount", err);
+        return path_refuse(rule, "R6.mount", err);
     case ENOENT:
         return err_set(err, ERR_NOT_FOUND, "%s does not exist", path);
     case ENOTDIR:
@@ -68,9 +65,8 @@ static int open_within(int dir_fd, const char *path, int flags, const char **rul
     return fd >= 0 ? fd : say_why(path, rule, err);
 }
 
-/* The folder a path's last name is in; *name is that one. */
-static int open_folder(struct arena *mem, int root_fd, struct str path, const char **name,
-                       const char **rule, struct err *err)
+int path_folder(struct arena *mem, int root_fd, struct str path, const char **name,
+                const char **rule, struct err *err)
 {
     char *text = arena_text(mem, path), *slash = strrchr(text, '/');
 
@@ -88,22 +84,24 @@ static int check_looks(int fd, enum advisory_access access, const char **rule, s
     if (fstat(fd, &st) < 0)
         return err_os(err, "looking at a file of the sandbox");
     if (!S_ISREG(st.st_mode) && !(is_look && S_ISDIR(st.st_mode)))
-        return refuse(rule, "R6.kind", err);
+        return path_refuse(rule, "R6.kind", err);
     if (!is_look && st.st_nlink > 1)
-        return refuse(rule, "R6.hard_link", err);
+        return path_refuse(rule, "R6.hard_link", err);
     return 0;
 }
 
+/* Where it will be: there is nothing to open yet. */
 static int open_new(struct arena *mem, int root_fd, struct str path, struct advisory_opened *out,
                     const char **rule, struct err *err)
 {
-    AUTO_FD int folder = open_folder(mem, root_fd, path, &out->name, rule, err);
+    AUTO_FD int folder = path_folder(mem, root_fd, path, &out->name, rule, err);
+    struct stat st;
 
     if (folder < 0)
         return -1;
-    out->fd = openat(folder, out->name,
-                     O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC | O_NOCTTY, FILE_MODE);
-    if (out->fd < 0)
+    if (fstatat(folder, out->name, &st, AT_SYMLINK_NOFOLLOW) == 0)
+        errno = EEXIST;
+    if (errno != ENOENT)
         return say_why(out->name, rule, err);
     out->folder_fd = TAKE_FD(folder);
     return 0;
@@ -116,8 +114,8 @@ static int open_old(struct arena *mem, int root_fd, struct str path, enum adviso
     AUTO_FD int folder = -1;
     AUTO_FD int fd = -1;
 
-    if (access == ACCESS_DELETE) {
-        folder = open_folder(mem, root_fd, path, &out->name, rule, err);
+    if (access == ACCESS_DELETE || access == ACCESS_MODIFY) {
+        folder = path_folder(mem, root_fd, path, &out->name, rule, err);
         if (folder < 0)
             return -1;
     }
@@ -144,10 +142,10 @@ int advisory_path_open(struct arena *mem, int root_fd, struct str path, enum adv
     /* Asked again: what is opened is what passes, whoever calls. */
     sandbox_path_read(mem, path, STR_LIT(""), &read);
     if (read.rule)
-        return refuse(rule, read.rule, err);
+        return path_refuse(rule, read.rule, err);
     *rule = zone_fault(read.zone, access, &gated);
     if (*rule)
-        return refuse(rule, *rule, err);
+        return path_refuse(rule, *rule, err);
     failed = access == ACCESS_CREATE
                  ? open_new(mem, root_fd, read.path, &opened, rule, err)
                  : open_old(mem, root_fd, read.path, access, &opened, rule, err);
@@ -155,61 +153,6 @@ int advisory_path_open(struct arena *mem, int root_fd, struct str path, enum adv
         return -1;
     *out = opened;
     return 0;
-}
-
-/* ---- names ---- */
-
-static bool is_same(int fd, int folder_fd, const char *name)
-{
-    struct stat ours, there;
-
-    return fstat(fd, &ours) == 0 && fstatat(folder_fd, name, &there, AT_SYMLINK_NOFOLLOW) == 0 &&
-           ours.st_ino == there.st_ino && ours.st_dev == there.st_dev;
-}
-
-/* There is no call that renames a descriptor. So the name is moved first, where nobody overwrites
- * it, and then looked at: what turns out to be another file goes back. */
-static int move_name(const struct advisory_opened *opened, int folder_fd, const char *name,
-                     struct err *err)
-{
-    if (renameat2(opened->folder_fd, opened->name, folder_fd, name, RENAME_NOREPLACE) < 0)
-        return errno == EEXIST   ? err_set(err, ERR_CONFLICT, "%s exists", name)
-               : errno == ENOENT ? err_set(err, ERR_CONFLICT, "%s is gone", opened->name)
-                                 : err_os(err, "renaming %s", opened->name);
-    if (is_same(opened->fd, folder_fd, name))
-        return 0;
-    if (renameat2(folder_fd, name, opened->folder_fd, opened->name, RENAME_NOREPLACE) < 0)
-        return err_os(err, "%s was exchanged meanwhile; what took its place is now %s",
-                      opened->name, name);
-    return err_set(err, ERR_CONFLICT, "%s was exchanged meanwhile", opened->name);
-}
-
-int advisory_path_remove(const struct advisory_opened *opened, struct err *err)
-{
-    char name[64], id[ID_BYTES];
-
-    id_new(id);
-    (void)snprintf(name, sizeof name, ".brig-removed-%s", id);
-    if (move_name(opened, opened->folder_fd, name, err) < 0)
-        return -1;
-    return unlinkat(opened->folder_fd, name, 0) < 0 ? err_os(err, "removing %s", opened->name) : 0;
-}
-
-int advisory_path_move(struct arena *mem, int root_fd, const struct advisory_opened *opened,
-                       struct str destination, const char **rule, struct err *err)
-{
-    AUTO_FD int folder = -1;
-    struct sandbox_path read;
-    const char *name;
-    bool gated;
-
-    *rule = NULL;
-    sandbox_path_read(mem, destination, STR_LIT(""), &read);
-    *rule = read.rule ? read.rule : zone_fault(read.zone, ACCESS_CREATE, &gated);
-    if (*rule)
-        return refuse(rule, *rule, err);
-    folder = open_folder(mem, root_fd, read.path, &name, rule, err);
-    return folder < 0 ? -1 : move_name(opened, folder, name, err);
 }
 
 /* ---- what is there now ---- */

@@ -8,14 +8,17 @@
 #include "lib/base/attrs.h"
 #include "lib/base/io.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mount.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -83,7 +86,8 @@ TEST(what_is_inside_is_opened)
     CHECK_TEXT(try_open(&place, "/sandbox/output/a", ACCESS_MODIFY), "ok");
     CHECK_TEXT(try_open(&place, "output", ACCESS_LIST), "ok");
     CHECK_TEXT(try_open(&place, "output/new", ACCESS_CREATE), "ok");
-    CHECK_TEXT(try_open(&place, "output/new", ACCESS_CREATE), "conflict");
+    CHECK(faccessat(place.root, "output/new", F_OK, 0) < 0 && errno == ENOENT);
+    CHECK_TEXT(try_open(&place, "output/a", ACCESS_CREATE), "conflict");
     CHECK_TEXT(try_open(&place, "output/none", ACCESS_READ), "not_found");
     CHECK_TEXT(try_open(&place, "output/a/b", ACCESS_READ), "not_found");
     unmake(&place);
@@ -232,7 +236,7 @@ TEST(only_what_was_looked_at_is_removed)
               0);
     put(place.root, "output/b", "another");
     CHECK(renameat(place.root, "output/b", place.root, "output/a") == 0);
-    CHECK_INT(advisory_path_remove(&opened, &err), -1);
+    CHECK_INT(advisory_path_remove(place.root, &opened, &err), -1);
     CHECK_INT(err.code, ERR_CONFLICT);
     CHECK(faccessat(place.root, "output/a", F_OK, 0) == 0);
     advisory_opened_done(&opened);
@@ -240,7 +244,7 @@ TEST(only_what_was_looked_at_is_removed)
     CHECK_INT(advisory_path_open(&mem, place.root, STR_LIT("output/a"), ACCESS_DELETE, &opened,
                                  &rule, &err),
               0);
-    CHECK_INT(advisory_path_remove(&opened, &err), 0);
+    CHECK_INT(advisory_path_remove(place.root, &opened, &err), 0);
     CHECK(faccessat(place.root, "output/a", F_OK, 0) < 0 && errno == ENOENT);
     advisory_opened_done(&opened);
     unmake(&place);
@@ -265,6 +269,125 @@ TEST(a_move_overwrites_nothing)
     CHECK_TEXT(rule, "R7.input");
     CHECK_INT(advisory_path_move(&mem, place.root, &opened, STR_LIT("output/b"), &rule, &err), 0);
     CHECK(faccessat(place.root, "output/b", F_OK, 0) == 0);
+    advisory_opened_done(&opened);
+    unmake(&place);
+}
+
+static int is_the_same(void *context, const struct advisory_opened *opened, struct err *err)
+{
+    struct stat st;
+
+    (void)err;
+    ++*(unsigned *)context;
+    CHECK(fstat(opened->fd, &st) == 0 && st.st_size == 6);
+    return 0;
+}
+
+static int put_content(struct place *place, const char *path, struct str content, unsigned *asked,
+                       struct err *err)
+{
+    AUTO_ARENA struct arena mem = ARENA(1 << 20);
+    struct advisory_opened opened = ADVISORY_OPENED;
+    bool is_new = faccessat(place->root, path, F_OK, 0) < 0;
+    const char *rule;
+    int failed;
+
+    CHECK_INT(advisory_path_open(&mem, place->root, str_of(path),
+                                 is_new ? ACCESS_CREATE : ACCESS_MODIFY, &opened, &rule, err),
+              0);
+    failed = advisory_path_put(place->root, &opened, content, is_the_same, asked, err);
+    advisory_opened_done(&opened);
+    return failed;
+}
+
+static int count_names(int root)
+{
+    int fd = openat(root, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *dir = fdopendir(fd);
+    int n = -2; /* "." and ".." */
+
+    CHECK(dir != NULL);
+    while (dir && readdir(dir))
+        n++;
+    (void)closedir(dir);
+    return n;
+}
+
+static off_t size_of(const struct place *place, const char *path)
+{
+    struct stat st;
+
+    return fstatat(place->root, path, &st, AT_SYMLINK_NOFOLLOW) == 0 ? st.st_size : -1;
+}
+
+/* A limit that the kernel holds, in the middle of the content. */
+TEST(content_is_there_whole_or_not_at_all)
+{
+    static char content[64 * 1024];
+    const struct rlimit few = {4096, 4096};
+    struct place place = make();
+    unsigned asked = 0;
+    struct err err;
+
+    memset(content, 'x', sizeof content);
+    CHECK_INT(put_content(&place, "output/b", STR_LIT("six by"), &asked, &err), 0);
+    CHECK_INT(asked, 0);
+    CHECK_INT(put_content(&place, "output/b", STR_LIT("six of"), &asked, &err), 0);
+    CHECK_INT(asked, 1);
+    CHECK(signal(SIGXFSZ, SIG_IGN) != SIG_ERR && setrlimit(RLIMIT_FSIZE, &few) == 0);
+    CHECK_INT(put_content(&place, "output/a", (struct str){content, sizeof content}, &asked, &err),
+              -1);
+    CHECK(strstr(err.text, "File too large") != NULL);
+    CHECK_INT(size_of(&place, "output/a"), 6);
+    CHECK_INT(put_content(&place, "output/c", (struct str){content, sizeof content}, &asked, &err),
+              -1);
+    CHECK_INT(size_of(&place, "output/c"), -1);
+    CHECK_INT(asked, 1);
+    CHECK_INT(count_names(place.root), 3); /* nothing lies beside the three zones */
+    unmake(&place);
+}
+
+/* A name that came after it was looked at. */
+TEST(what_is_new_overwrites_nothing)
+{
+    AUTO_ARENA struct arena mem = ARENA(1 << 20);
+    struct place place = make();
+    struct advisory_opened opened = ADVISORY_OPENED;
+    const char *rule;
+    struct err err;
+
+    CHECK_INT(advisory_path_open(&mem, place.root, STR_LIT("output/b"), ACCESS_CREATE, &opened,
+                                 &rule, &err),
+              0);
+    CHECK(symlinkat("../../outside/secret", place.root, "output/b") == 0);
+    CHECK_INT(advisory_path_put(place.root, &opened, STR_LIT("new"), is_the_same, NULL, &err), -1);
+    CHECK_INT(err.code, ERR_CONFLICT);
+    CHECK_INT(size_of(&place, "output/b"), (int)strlen("../../outside/secret"));
+    advisory_opened_done(&opened);
+    unmake(&place);
+}
+
+/* A link that took its place stays, and what it leads to, too. */
+TEST(what_is_changed_is_what_was_looked_at)
+{
+    AUTO_ARENA struct arena mem = ARENA(1 << 20);
+    struct place place = make();
+    struct advisory_opened opened = ADVISORY_OPENED;
+    unsigned asked = 0;
+    const char *rule;
+    struct err err;
+
+    CHECK_INT(advisory_path_open(&mem, place.root, STR_LIT("output/a"), ACCESS_MODIFY, &opened,
+                                 &rule, &err),
+              0);
+    CHECK(unlinkat(place.root, "output/a", 0) == 0 &&
+          symlinkat("../../outside/secret", place.root, "output/a") == 0);
+    CHECK_INT(advisory_path_put(place.root, &opened, STR_LIT("new"), is_the_same, &asked, &err),
+              -1);
+    CHECK_INT(err.code, ERR_CONFLICT);
+    CHECK_INT(asked, 0);
+    CHECK_INT(size_of(&place, "output/a"), (int)strlen("../../outside/secret"));
+    CHECK_TEXT(try_open(&place, "output/a", ACCESS_READ), "R6.symlink");
     advisory_opened_done(&opened);
     unmake(&place);
 }
