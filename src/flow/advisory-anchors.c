@@ -144,6 +144,19 @@ static int read_custodians(struct record *record, struct anchors *out, struct er
     return 0;
 }
 
+int custodians_read(struct govern *govern, struct arena *mem, struct gate_ledger *out,
+                    struct err *err)
+{
+    AUTO(record) struct record *record = NULL;
+    struct anchors found = anchors_of(mem, ""); /* of no agent */
+
+    if (govern_read_ledger(govern, &record, err) < 0 || check_ledger(govern, record, err) < 0 ||
+        read_custodians(record, &found, err) < 0)
+        return -1;
+    *out = found.gate;
+    return 0;
+}
+
 int anchors_read(struct govern *govern, struct arena *mem, const char *agent_id,
                  struct anchors *out, struct err *err)
 {

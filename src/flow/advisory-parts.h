@@ -34,6 +34,8 @@ void gate_ledger_hear(struct gate_ledger *ledger, const struct json *receipt);
 /* The receipt since which this is his key; 0: it is not. */
 uint64_t gate_ledger_enrolled(const struct gate_ledger *ledger, const char *name,
                               const struct public_key *key);
+/* Whether one of that name ever was one. */
+bool gate_ledger_tells_of(const struct gate_ledger *ledger, const char *name);
 /* Why a word with this signature does not count any more, or NULL. */
 const char *gate_ledger_doubts(const struct gate_ledger *ledger, const char *signature);
 
@@ -76,6 +78,10 @@ int anchors_recall(struct govern *govern, struct arena *mem, const char *agent_i
  * changed since then (seconds since 1970). */
 int anchors_add_strays(struct govern *govern, struct anchors *anchors, int64_t since,
                        struct err *err) MUST_CHECK;
+/* What the receipts say of custodians, and nothing else. From a ledger that holds: ERR_INTEGRITY.
+ */
+int custodians_read(struct govern *govern, struct arena *mem, struct gate_ledger *out,
+                    struct err *err) MUST_CHECK;
 struct anchor *anchor_find(const struct anchors *anchors, const char *id);
 /* Why a chain is not the one the ledger holds both ends of, or NULL. */
 const char *anchor_differs(struct arena *mem, const struct anchor *anchor,

@@ -2,6 +2,7 @@
 
 /* A person's word: asked for where the policy says so, given with a receipt of its own. */
 
+#include "flow/advisory-parts.h"
 #include "flow/govern-parts.h"
 
 #include "flow/approve/approve.h"
@@ -525,16 +526,35 @@ static int check_key(const struct govern *govern, const struct enrollment *ask, 
     return err_set(err, ERR_INVALID, "that key signs receipts here, and is nobody's");
 }
 
+/* Whoever was killed between the list and the receipt left one of whom only the list knows. He says
+ * it again, and the receipt of that is the one that was lacking; what there is of him stays. */
+static bool is_half_made(struct govern *govern, struct approvals *approvals,
+                         const struct enrollment *ask, struct arena *mem, struct custodian *out)
+{
+    struct gate_ledger told = {0};
+    struct err ignored;
+
+    return custodian_again(approvals, mem, ask->name, ask->passphrase, &ask->key, ask->by,
+                           ask->by_passphrase, out, &ignored) == 0 &&
+           custodians_read(govern, mem, &told, &ignored) == 0 &&
+           !gate_ledger_tells_of(&told, ask->name);
+}
+
 static int enroll(struct govern *govern, struct approvals *approvals, const struct enrollment *ask,
                   struct run *run, struct custodian *out, struct err *err)
 {
     if (ask->dismiss)
         return custodian_remove(approvals, &run->mem, ask->name, ask->by, ask->by_passphrase, out,
                                 err);
-    return check_key(govern, ask, err) < 0
-               ? -1
-               : custodian_enroll(approvals, ask->name, ask->passphrase, &ask->key, ask->by,
-                                  ask->by_passphrase, out, err);
+    if (check_key(govern, ask, err) < 0)
+        return -1;
+    if (custodian_enroll(approvals, ask->name, ask->passphrase, &ask->key, ask->by,
+                         ask->by_passphrase, out, err) == 0)
+        return 0;
+    return (err->code == ERR_CONFLICT || err->code == ERR_FORBIDDEN) &&
+                   is_half_made(govern, approvals, ask, &run->mem, out)
+               ? 0
+               : -1;
 }
 
 int govern_enroll(struct govern *govern, const struct request *request,

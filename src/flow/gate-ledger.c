@@ -103,6 +103,14 @@ uint64_t gate_ledger_enrolled(const struct gate_ledger *ledger, const char *name
     return 0;
 }
 
+bool gate_ledger_tells_of(const struct gate_ledger *ledger, const char *name)
+{
+    for (const struct enrolled *one = ledger->custodians; one; one = one->next)
+        if (strcmp(one->name, name) == 0)
+            return true;
+    return false;
+}
+
 /* ---- words ---- */
 
 static void hear_word(struct gate_ledger *ledger, const struct json *about)

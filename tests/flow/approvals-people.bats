@@ -606,6 +606,49 @@ Y
     json_is '.custodians | length' 1
 }
 
+# As one leaves it who is killed before his receipt: in the list, and not in the ledger.
+half_made() {
+    BRIG_HOME=$WORK/other "$BRIG" approvals enroll "$1" --passphrase-file "$1" "${@:2}" >/dev/null
+    mkdir -p "$BRIG_HOME"
+    rm -f "$BRIG_HOME"/approvals.db*
+    cp "$WORK"/other/approvals.db{,-wal} "$BRIG_HOME/"
+}
+
+@test "an enrolment without a receipt is completed by the same person, and a whole one by nobody" {
+    half_made anna
+    run -77 brig approvals enroll anna --passphrase-file ben
+    says "there are custodians already"
+    run -77 brig approvals enroll anna --public-key 3b6a27bcceb6a42d62a3a8d02a6f0d73653215771de243a63ac048a18b59da29
+    run -0 brig approvals enroll anna --passphrase-file anna
+    receipt_is .action enroll
+    receipt_is .outcome.approval.custodian anna
+    [[ "$output" == *"key $(receipt .outcome.approval.custodian_key_id)"* ]]
+    run -77 brig approvals enroll anna --passphrase-file anna
+    run -75 brig approvals enroll anna --passphrase-file anna --by anna --by-passphrase-file anna
+
+    half_made ben --by anna --by-passphrase-file anna
+    run -77 brig approvals enroll ben --passphrase-file ben
+    run -75 brig approvals enroll ben --passphrase-file ben --by ben --by-passphrase-file ben
+    run -75 brig approvals enroll ben --passphrase-file carol --by anna --by-passphrase-file anna
+    run -0 brig approvals enroll ben --passphrase-file ben --by anna --by-passphrase-file anna
+    receipt_is .outcome.approval.custodian ben
+    run -75 brig approvals enroll ben --passphrase-file ben --by anna --by-passphrase-file anna
+    run -0 brig approvals custodians --json
+    json_is '[.custodians[].name] | join(" ")' "anna ben"
+    # Who was removed is not half made.
+    brig approvals custodians --remove ben --by anna --by-passphrase-file anna
+    run -75 brig approvals enroll ben --passphrase-file ben --by anna --by-passphrase-file anna
+    chain_holds
+}
+
+@test "an enrolment that was killed before its receipt can be said again" {
+    [ "$(brig version --json | jq -r .crash_points)" = true ] || skip "built without crash points"
+    run -137 env BRIG_CRASH_AT=closing-before "$BRIG" approvals enroll anna --passphrase-file anna
+    run -0 brig approvals enroll anna --passphrase-file anna
+    receipt_is .outcome.approval.custodian anna
+    run -77 brig approvals enroll anna --passphrase-file anna
+}
+
 @test "passwords of addresses and options are not shown" {
     run -77 brig sandbox exec --policy team.yaml --env DB_PASS=hunter2a --env MYSQL_PWD=hunter2b --env PWD=/visible -- \
         echo https://me:hunter2c@example.com/x --password=hunter2d PGPASSWORD=hunter2e --token-file=visible \

@@ -223,6 +223,11 @@ struct custodian {
 int custodian_enroll(struct approvals *approvals, const char *name, struct str passphrase,
                      const struct public_key *key, const char *by, struct str by_passphrase,
                      struct custodian *out, struct err *err) MUST_CHECK;
+/* Whether he is one already, and this is he: with the same passphrase or the same key, and, unless
+ * he is the only one, with the word of another. ERR_FORBIDDEN, ERR_NOT_FOUND: not so. */
+int custodian_again(struct approvals *approvals, struct arena *mem, const char *name,
+                    struct str passphrase, const struct public_key *key, const char *by,
+                    struct str by_passphrase, struct custodian *out, struct err *err) MUST_CHECK;
 /* His word counts no longer, by that of a custodian, who may be himself: nor do those he gave on
  * what has not happened yet, so that what they were needed for waits or is asked for again. Never
  * the last one. */

@@ -279,6 +279,39 @@ int custodian_enroll(struct approvals *approvals, const char *name, struct str p
     return 0;
 }
 
+static int check_own(struct approvals *approvals, const struct row *row, struct str passphrase,
+                     const struct public_key *key, struct err *err)
+{
+    const char *name = row->custodian.name;
+    struct signature ignored;
+    struct hash hash;
+
+    hash_of(str_of(name), &hash);
+    if (passphrase.p)
+        return custodian_sign(approvals, name, passphrase, &hash, &ignored, err);
+    return memcmp(key->b, row->custodian.key.b, sizeof key->b) == 0
+               ? 0
+               : err_set(err, ERR_FORBIDDEN, "%s has another key", name);
+}
+
+int custodian_again(struct approvals *approvals, struct arena *mem, const char *name,
+                    struct str passphrase, const struct public_key *key, const char *by,
+                    struct str by_passphrase, struct custodian *out, struct err *err)
+{
+    struct row row;
+    int64_t n = 0;
+
+    if (find_standing(approvals, mem, name, &row, err) < 0 ||
+        check_own(approvals, &row, passphrase, key, err) < 0 || count_all(approvals, &n, err) < 0)
+        return -1;
+    if (n > 1 && by && strcmp(by, name) == 0)
+        return no_sponsor("enroll", name, err);
+    if (n > 1 && check_sponsor(approvals, "enroll", name, by, by_passphrase, err) < 0)
+        return -1;
+    *out = row.custodian;
+    return 0;
+}
+
 /* ---- and no longer ---- */
 
 #define HIS(state)                                                                                 \
