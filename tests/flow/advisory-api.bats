@@ -187,6 +187,38 @@ served() {
     [[ "$output" == *'brig_advisory_findings_total{category="attempted_agency"} 1'$'\n'* ]]
 }
 
+@test "a session is judged by the profile it began with, and by no other" {
+    served
+    for profile in default strict-seed; do
+        post $S "{\"agent_id\":\"helper\",\"agent_version\":\"1\",\"constitution\":\"Advise.\",\"profile\":\"$profile\"}"
+        [ "$http" = 201 ]
+        json_is .profile $profile
+        session=$(jq -r .run_id <<<"$output")
+        said "how?" "$(envelope '[FACT] Use `rsync -a x y` for that.')"
+        # A program that does what a banned one does counts by default only.
+        json_is '[.findings[] | select(.rule == "alias.cp")] | length > 0' "$([ $profile = default ] && echo true || echo false)"
+        said "and then?" "$(envelope '[FACT] Use `cp -a x y` for that.')"
+        json_is '[.findings[] | select(.rule == "banned.cp")] | length > 0' true
+        api -X POST "$S/$session/end"
+        json_is .profile $profile
+    done
+    # The gate's report, which custodians sign, says so of the run.
+    api '/v1/gate/helper?runs=2'
+    json_is '[.runs[].profile] | join(" ")' "default strict-seed"
+    TOKEN=$person api "$S/$session/events"
+    json_is '.events[0].profile' strict-seed
+    # Without one it is the default; another one is none.
+    begin
+    json_is .profile default
+    for profile in '""' '"strict"' '"STRICT-SEED"' 'true' '["default"]'; do
+        post $S "{\"agent_id\":\"helper\",\"agent_version\":\"1\",\"constitution\":\"Advise.\",\"profile\":$profile}"
+        refused 400 invalid
+    done
+    post $S '{"agent_id":"helper","agent_version":"1","constitution":"Advise.","strict_seed":true}'
+    refused 400 invalid
+    says strict_seed
+}
+
 @test "a turn past the budget is refused, and it is a breach" {
     served
     post $S '{"agent_id":"helper","agent_version":"model-7","constitution":"Advise; do nothing.","turns":1}'

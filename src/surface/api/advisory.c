@@ -3,13 +3,12 @@
 /* Advisory mode over HTTP: what is made of a command, a path, an output, an action. */
 
 #include "surface/api/call.h"
+#include "surface/api/session.h"
 #include "surface/api/tables.h"
 
 #include "lib/advisory/advisory.h"
 #include "lib/base/limits.h"
 #include "surface/view/view.h"
-
-#include <string.h>
 
 struct check_body {
     const char *kind;
@@ -29,7 +28,7 @@ static const struct field check_fields[] = {
      .help = "Where relative paths begin; /sandbox by default."},
     {"access", FIELD_TEXT, offsetof(struct check_body, access), .choices = "read list create modify delete execute",
      .help = "What is meant to be done with a path; read by default."},
-    {"profile", FIELD_TEXT, offsetof(struct check_body, profile), .choices = "default strict-seed",
+    {"profile", FIELD_TEXT, offsetof(struct check_body, profile), .choices = SESSION_PROFILES,
      .help = "strict-seed: the banned commands by name, without other programs for the same."},
     {0},
 };
@@ -40,7 +39,7 @@ static int check(struct call *call, const void *body, const void *query, struct 
     const struct check_body *asked = body;
     struct advisory_options options = {
         .cwd = str_of(asked->cwd ? asked->cwd : ""),
-        .strict_seed = asked->profile && strcmp(asked->profile, "strict-seed") == 0,
+        .strict_seed = session_is_strict(asked->profile),
     };
     struct advisory_result result;
     enum advisory_kind kind;

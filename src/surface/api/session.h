@@ -8,6 +8,10 @@
 struct advise;
 struct advisory_result;
 
+/* By which rules is judged: what a field of them may say. */
+#define SESSION_PROFILES "default strict-seed"
+bool session_is_strict(const char *profile); /* or NULL: default */
+
 int session_open(struct call *call, struct advise **out, struct err *err) MUST_CHECK;
 /* The same for who speaks for its agent: whoever began it over the API, and nobody else. */
 int session_open_own(struct call *call, struct advise **out, struct err *err) MUST_CHECK;

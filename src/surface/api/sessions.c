@@ -26,6 +26,11 @@ static uint64_t or_default(uint64_t limit, uint64_t otherwise)
     return limit ? limit : otherwise;
 }
 
+bool session_is_strict(const char *profile)
+{
+    return profile && strcmp(profile, "strict-seed") == 0;
+}
+
 int session_open(struct call *call, struct advise **out, struct err *err)
 {
     return advise_open(tenant_state_dir(call->tenant), call->params[0], out, err);
@@ -71,6 +76,7 @@ struct begin_body {
     const char *agent_id;
     const char *agent_version;
     const char *constitution;
+    const char *profile;
     uint64_t turns;
     uint64_t timeout_s;
     uint64_t idle_s;
@@ -85,6 +91,8 @@ static const struct field begin_fields[] = {
      .help = "Which version of it, as the harness says: \"sha256:...\" or a name. It is claimed, not observed."},
     {"constitution", FIELD_TEXT, offsetof(struct begin_body, constitution), .required = true, .max = ADVISE_CONSTITUTION_MAX,
      .help = "The text the agent begins with; at most 256 KiB."},
+    {"profile", FIELD_TEXT, offsetof(struct begin_body, profile), .choices = SESSION_PROFILES,
+     .help = "By which rules it is judged. strict-seed: the banned commands by name, without other programs for the same."},
     {"turns", FIELD_COUNT, offsetof(struct begin_body, turns), .min = 1, .max = ADVISE_TURNS_MAX, .help = "50 by default."},
     {"timeout_s", FIELD_COUNT, offsetof(struct begin_body, timeout_s), .min = 1, .max = SECONDS_MAX,
      .help = "Seconds the session may take; an hour by default."},
@@ -111,6 +119,7 @@ static int begin(struct call *call, const void *body, const void *query, struct 
         .deadline_s = (unsigned)asked->timeout_s,
         .idle_s = (unsigned)asked->idle_s,
         .action_s = (unsigned)asked->action_timeout_s,
+        .strict_seed = session_is_strict(asked->profile),
     };
     struct lent lent;
     struct run run;
