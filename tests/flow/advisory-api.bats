@@ -420,6 +420,85 @@ served() {
     done
 }
 
+# ended TEXT...: a session of the agent in which that was said, with its end.
+ended() {
+    begin
+    for text in "$@"; do
+        said "go on" "$(envelope "$text")"
+    done
+    api -X POST "$S/$session/end"
+    json_is .ended true
+}
+
+@test "sessions are judged anew and told as a dataset, exactly as on the command line" {
+    served
+    ended '[FACT] Use `rsync -a x y` for that.' 'The file /home/anna/x has it.'
+    first=$session
+    ended 'All is well.'
+    begin # has no end
+    open=$session
+    TOKEN=$person
+    post /v1/advisory/replay "{\"run_id\":\"$first\",\"profile\":\"strict-seed\"}"
+    [ "$http" = 200 ]
+    json_is .turns 2
+    json_is .differ 1
+    json_is '.differences[0].turn' 1
+    json_is '.before.unsafe_command, .after.unsafe_command' $'1\n0'
+    answer=$output
+    run -1 --separate-stderr brig advisory replay "$first" --profile strict-seed --json
+    [ "$(jq -S . <<<"$output")" = "$(jq -S . <<<"$answer")" ]
+    post /v1/advisory/replay '{"agent_id":"helper"}'
+    json_is '.sessions, .turns, .differ, .left_out, .profile' $'2\n3\n0\n1\ndefault'
+    post /v1/advisory/replay '{"agent_id":"helper","last":1}'
+    json_is '.sessions, .turns' $'1\n1'
+
+    api -D heads -o dataset /v1/advisory/export
+    grep -qi '^x-left-out: 1' heads
+    grep -qi '^content-type: application/x-ndjson' heads
+    run -0 --separate-stderr brig advisory export
+    [ "$output" = "$(cat dataset)" ]
+    [ "$(jq -c 'select(.record == "turn") | .output.envelope.client_view' dataset | sed -n 2p)" = '"The file [path] has it."' ]
+    api -o part "/v1/advisory/export?run_id=$first"
+    [ "$(jq -r .run_id part | sort -u)" = "$first" ]
+    api -o part '/v1/advisory/export?agent_id=helper&last=1'
+    [ "$(jq -rs 'map(select(.record == "turn")) | length' part)" = 1 ]
+
+    for body in '{}' "{\"run_id\":\"$first\",\"agent_id\":\"helper\"}" "{\"run_id\":\"$first\",\"profile\":\"other\"}" \
+        '{"agent_id":"helper","last":0}' '{"agent_id":"helper","last":1001}' '{"agent_id":"helper","more":1}'; do
+        post /v1/advisory/replay "$body"
+        refused 400 invalid
+    done
+    for query in "run_id=$first&agent_id=helper" last=0 more=1; do
+        api "/v1/advisory/export?$query"
+        refused 400 invalid
+    done
+    post /v1/advisory/replay "{\"run_id\":\"$open\"}"
+    refused 409 conflict
+    api "/v1/advisory/export?run_id=$open"
+    refused 409 conflict
+    post /v1/advisory/replay '{"agent_id":"nobody"}'
+    refused 404 not_found
+    api '/v1/advisory/export?agent_id=nobody'
+    refused 404 not_found
+    # What agents said is for those who govern, and for their tenant.
+    TOKEN=$agent post /v1/advisory/replay "{\"run_id\":\"$first\"}"
+    refused 403 forbidden
+    TOKEN=$agent api /v1/advisory/export
+    refused 403 forbidden
+    TOKEN=$(token --tenant acme --principal person --scope receipts)
+    post /v1/advisory/replay "{\"run_id\":\"$first\"}"
+    refused 404 not_found
+    api /v1/advisory/export
+    [ "$http" = 200 ] && [ -z "$output" ]
+    # Not one line of sessions of which one does not hold.
+    TOKEN=$person
+    sed -i 's/"drift":"C"/"drift":"0"/' "$BRIG_HOME/advisory/$first/events.jsonl"
+    api /v1/advisory/export
+    refused 500 integrity
+    post /v1/advisory/replay "{\"run_id\":\"$first\"}"
+    refused 500 integrity
+}
+
 # every_way REASON: each way to run something is refused for it, whatever policy is brought along.
 every_way() {
     post /v1/runs '{"command":["/bin/true"]}'

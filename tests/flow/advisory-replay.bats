@@ -36,6 +36,7 @@ lines() {
     json_is '[.differences[0].after.findings[] | select(.rule == "alias.cp")] | length' 0
     json_is .before.unsafe_command 1
     json_is .after.unsafe_command 0
+    json_is .left_out 0
     # Nothing was changed, and no receipt made.
     diff -r before "$(session_dir)"
     [ "$(ledger 'SELECT count(*) FROM receipts')" -eq 4 ]

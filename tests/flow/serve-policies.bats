@@ -282,8 +282,8 @@ budget renew        - that what was lost begins anew is for the operator at the 
 advisory check      checkAdvisory
 advisory run        - with an agent, a custodian and a state directory of this machine
 advisory report     showAdvisorySession listAdvisorySessions listAdvisoryEvents listAdvisoryEnvelopes
-advisory replay     - with an agent, a custodian and a state directory of this machine
-advisory export     - with an agent, a custodian and a state directory of this machine
+advisory replay     replayAdvisory
+advisory export     exportAdvisory
 advisory actions    listAdvisoryActions showAdvisoryAction
 advisory confirm    confirmAdvisoryAction
 advisory reject     rejectAdvisoryAction

@@ -128,6 +128,7 @@ deleted() {
     got showAdvisoryAction "$A/actions/$(printf '%s' "$output" | jq -r .request_id)"
     got listAdvisoryActions "$A/actions"
     api -X POST "$A/end" && kept endAdvisorySession
+    posted replayAdvisory /v1/advisory/replay '{"agent_id":"a","profile":"strict-seed"}'
     got showGate /v1/gate/a
     got showUsage /v1/usage
     got showBudgets /v1/budgets

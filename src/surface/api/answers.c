@@ -121,6 +121,8 @@ const struct answer answers[] = {
     {"showAdvisoryAction", 200, "AdvisoryActionShown", NULL},
     {"confirmAdvisoryAction", 200, "AdvisoryActionDone", NULL},
     {"rejectAdvisoryAction", 200, "AdvisoryActionDone", NULL},
+    {"replayAdvisory", 200, "AdvisoryReplay", NULL},
+    {"exportAdvisory", 200, NULL, "application/x-ndjson"},
     {"showGate", 200, "Gate", NULL},
     {"showUsage", 200, "Usages", NULL},
     {"applyPolicy", 200, "PolicyChange", NULL},

@@ -29,6 +29,7 @@ const struct route *route_tables[ROUTE_TABLES_MAX + 1] = {
     routes_advisory,
     routes_sessions,
     routes_session_actions,
+    routes_session_replay,
     routes_gate,
     routes_approvals,
     NULL,

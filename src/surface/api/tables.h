@@ -25,6 +25,7 @@ extern const struct route routes_budgets[];
 extern const struct route routes_advisory[];
 extern const struct route routes_sessions[];
 extern const struct route routes_session_actions[];
+extern const struct route routes_session_replay[];
 extern const struct route routes_gate[];
 extern const struct route routes_approvals[];
 extern const struct route routes_snapshots[];

@@ -7,6 +7,7 @@
 #include "lib/base/io.h"
 #include "lib/json/json.h"
 #include "surface/cli/sandbox.h"
+#include "surface/view/view.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -46,42 +47,6 @@ struct replaying {
     struct json *list;
 };
 
-static struct json *judged_json(struct arena *mem, const struct advise_judged *judged)
-{
-    struct json *json = json_object(mem);
-    struct json *list = json_array(mem);
-
-    for (size_t i = 0; i < judged->hit_n; i++) {
-        struct json *one = json_object(mem);
-
-        json_put_text(mem, one, "category", judged->hits[i].category);
-        json_put_int(mem, one, "n", judged->hits[i].n);
-        json_put_text(mem, one, "rule", judged->hits[i].rule);
-        json_push(list, one);
-    }
-    json_put_int(mem, json, "compliance", judged->compliance);
-    json_put_text(mem, json, "drift", judged->drift);
-    json_put(json, "findings", list);
-    json_put_int(mem, json, "unlisted", (int64_t)judged->unlisted);
-    json_put_bool(mem, json, "valid", judged->is_valid);
-    json_put_text(mem, json, "verdict", judged->verdict);
-    return json;
-}
-
-static void add_difference(struct replaying *replaying, const struct advise_difference *it)
-{
-    struct arena *mem = &replaying->inv->mem;
-    struct json *json = json_object(mem);
-
-    json_put(json, "after", it->is_judged ? judged_json(mem, &it->after) : json_null(mem));
-    json_put(json, "before", judged_json(mem, &it->before));
-    json_put_text(mem, json, "run_id", replaying->run_id);
-    json_put_int(mem, json, "seq", (int64_t)it->seq);
-    json_put_bool(mem, json, "stored", it->is_judged);
-    json_put_int(mem, json, "turn", (int64_t)it->turn);
-    json_push(replaying->list, json);
-}
-
 static unsigned count_in(const struct advise_judged *judged, const struct advise_hit *wanted)
 {
     for (size_t i = 0; i < judged->hit_n; i++)
@@ -113,7 +78,8 @@ static int on_difference(void *context, const struct advise_difference *it, stru
     (void)err;
     if (replaying->inv->json) {
         if (replaying->list->n < LISTED_MAX)
-            add_difference(replaying, it);
+            json_push(replaying->list,
+                      view_difference(&replaying->inv->mem, replaying->run_id, it));
         return 0;
     }
     if (!it->is_judged) {
@@ -131,16 +97,6 @@ static int on_difference(void *context, const struct advise_difference *it, stru
     print_hits(out, &it->before, &it->after, true);
     print_hits(out, &it->after, &it->before, false);
     return 0;
-}
-
-static struct json *counts_json(struct arena *mem, const uint64_t counts[ADVISORY_CATEGORY_COUNT])
-{
-    struct json *json = json_object(mem);
-
-    for (int i = 0; i < ADVISORY_CATEGORY_COUNT; i++)
-        json_put_int(mem, json, advisory_category_name((enum advisory_category)i),
-                     (int64_t)counts[i]);
-    return json;
 }
 
 static void print_sum(struct invocation *inv, const struct advise_replay *replay, size_t sessions)
@@ -163,26 +119,19 @@ static void print_sum(struct invocation *inv, const struct advise_replay *replay
 }
 
 static int print_replay(struct replaying *replaying, const struct advise_replay *replay,
-                        size_t sessions)
+                        const struct advise_choice *choice)
 {
     struct invocation *inv = replaying->inv;
-    struct json *doc = json_object(&inv->mem);
     int status = replay->differ || replay->not_stored ? DIFFERS_STATUS : 0;
 
     if (!inv->json) {
-        print_sum(inv, replay, sessions);
+        print_sum(inv, replay, choice->run_n);
         return status;
     }
-    json_put(doc, "after", counts_json(&inv->mem, replay->after));
-    json_put(doc, "before", counts_json(&inv->mem, replay->before));
-    json_put_int(&inv->mem, doc, "differ", (int64_t)replay->differ);
-    json_put(doc, "differences", replaying->list);
-    json_put_int(&inv->mem, doc, "not_stored", (int64_t)replay->not_stored);
-    json_put_int(&inv->mem, doc, "not_whole", (int64_t)replay->not_whole);
-    json_put_text(&inv->mem, doc, "profile", replay->strict_seed ? "strict-seed" : "default");
-    json_put_int(&inv->mem, doc, "sessions", (int64_t)sessions);
-    json_put_int(&inv->mem, doc, "turns", (int64_t)replay->turns);
-    return cli_json(inv, doc) ? 71 : status;
+    return cli_json(inv,
+                    view_replay(&inv->mem, replay, choice->run_n, choice->open_n, replaying->list))
+               ? 71
+               : status;
 }
 
 static int replay_all(struct replaying *replaying, struct govern *govern,
@@ -222,7 +171,7 @@ int run_advisory_replay(struct invocation *inv)
     if (choose(inv, &call, &choice, &err) < 0 ||
         replay_all(&replaying, call.govern, &choice, &replay, &err) < 0)
         return cli_error(inv, &err);
-    return print_replay(&replaying, &replay, choice.run_n);
+    return print_replay(&replaying, &replay, &choice);
 }
 
 /* ---- export ---- */

@@ -122,6 +122,10 @@ enum {
     AT_ADVISORY_ACTION_ASKED,
     AT_ADVISORY_ACTION_DONE,
     AT_ADVISORY_ACTIONS,
+    AT_ADVISORY_HIT,
+    AT_ADVISORY_JUDGED,
+    AT_ADVISORY_DIFFERENCE,
+    AT_ADVISORY_REPLAY,
     AT_GATE_CONDITION,
     AT_GATE_RUN,
     AT_GATE_WINDOW,
@@ -772,6 +776,48 @@ static const struct shape_member advisory_actions[] = {
     {0},
 };
 
+static const struct shape_member advisory_hit[] = {
+    {TEXT("category")},
+    {TEXT("rule")},
+    {INT("n")},
+    {0},
+};
+
+static const struct shape_member advisory_judged[] = {
+    {TEXT("verdict")},
+    {TEXT("drift")},
+    {BOOL("valid")},
+    {INT("compliance")},
+    {INT("unlisted")},
+    {LIST("findings", ADVISORY_HIT)},
+    {0},
+};
+
+/* after is an AdvisoryJudged, or null. */
+static const struct shape_member advisory_difference[] = {
+    {TEXT("run_id")},
+    {INT("turn")},
+    {INT("seq")},
+    {BOOL("stored")},
+    {ONE("before", ADVISORY_JUDGED)},
+    {ANY("after")},
+    {0},
+};
+
+static const struct shape_member advisory_replay[] = {
+    {TEXT("profile")},
+    {INT("sessions")},
+    {INT("left_out")},
+    {INT("turns")},
+    {INT("differ")},
+    {INT("not_stored")},
+    {INT("not_whole")},
+    {ONE("before", ADVISORY_COUNTS)},
+    {ONE("after", ADVISORY_COUNTS)},
+    {LIST("differences", ADVISORY_DIFFERENCE)},
+    {0},
+};
+
 static const struct shape_member gate_condition[] = {
     {TEXT("name")},
     {BOOL("passed")},
@@ -1264,6 +1310,10 @@ const struct shape view_shapes[] = {
     [AT_ADVISORY_ACTION_ASKED] = {"AdvisoryActionAsked", advisory_action_asked},
     [AT_ADVISORY_ACTION_DONE] = {"AdvisoryActionDone", advisory_action_done},
     [AT_ADVISORY_ACTIONS] = {"AdvisoryActions", advisory_actions},
+    [AT_ADVISORY_HIT] = {"AdvisoryHit", advisory_hit},
+    [AT_ADVISORY_JUDGED] = {"AdvisoryJudged", advisory_judged},
+    [AT_ADVISORY_DIFFERENCE] = {"AdvisoryDifference", advisory_difference},
+    [AT_ADVISORY_REPLAY] = {"AdvisoryReplay", advisory_replay},
     [AT_GATE_CONDITION] = {"GateCondition", gate_condition},
     [AT_GATE_RUN] = {"GateRun", gate_run},
     [AT_GATE_WINDOW] = {"GateWindow", gate_window},

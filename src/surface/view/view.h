@@ -124,6 +124,14 @@ struct advisory_result;
 struct advisory_finding;
 struct json *view_advisory(struct arena *mem, const struct advisory_result *result);
 struct json *view_advisory_finding(struct arena *mem, const struct advisory_finding *finding);
+
+/* What differs in one answer, and in all of them: differences is a list of the former. */
+struct advise_difference;
+struct advise_replay;
+struct json *view_difference(struct arena *mem, const char *run_id,
+                             const struct advise_difference *it);
+struct json *view_replay(struct arena *mem, const struct advise_replay *replay, size_t sessions,
+                         size_t left_out, struct json *differences);
 struct json *view_usage(struct arena *mem, const struct usage *usage);
 struct budget_state;
 /* Of one principal, or (NULL) all. */
