@@ -413,6 +413,26 @@ describe("once", () => {
     }
   });
 
+  test("an answer that does not end is not collected without end", async (t) => {
+    const piece = "x".repeat(1024 * 1024);
+    const url = await server(t, (request, answer) => {
+      request.resume();
+      answer.writeHead(request.url === "/version" ? 500 : 200, { "content-type": "application/json" }).write('["');
+      let left = 65;
+      const more = () => {
+        while (left-- > 0) if (!answer.write(piece)) return answer.once("drain", more);
+        answer.end('"]');
+      };
+      more();
+    });
+    for (const options of [{}, { fetch }]) {
+      const client = new Brig({ baseUrl: url, ...options });
+      await assert.rejects(client.whoami(), (error) => error instanceof sdk.ConnectionError && /more than/.test(error.message));
+      await assert.rejects(client.metrics(), sdk.ConnectionError);
+      await assert.rejects(client.version(), (error) => error instanceof sdk.InternalError && error.status === 500);
+    }
+  });
+
   test("a stream that ends without its exit is not an end", async (t) => {
     const url = await server(t, (request, answer) => {
       request.resume();

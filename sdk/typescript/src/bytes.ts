@@ -2,6 +2,8 @@
 
 // Bytes and their texts, with what every platform has.
 
+import { ConnectionError } from "./errors.js";
+
 /** A platform's own view of bytes: never shared memory, so that crypto and fetch take them. */
 export type Bytes = Uint8Array<ArrayBuffer>;
 
@@ -94,9 +96,16 @@ export async function* piecesOf(stream: ReadableStream<Uint8Array>): AsyncGenera
   }
 }
 
-export async function readAll(stream: ReadableStream<Uint8Array> | null): Promise<Bytes> {
+/** At most max bytes; a stream with more is left, and is a ConnectionError. */
+export async function readAll(stream: ReadableStream<Uint8Array> | null, max = Infinity): Promise<Bytes> {
   const pieces: Uint8Array[] = [];
-  if (stream) for await (const piece of piecesOf(stream)) pieces.push(piece);
+  let size = 0;
+  if (stream)
+    for await (const piece of piecesOf(stream)) {
+      size += piece.length;
+      if (size > max) throw new ConnectionError(`the answer has more than ${max} bytes: is this a Brig daemon?`, { code: "connection" });
+      pieces.push(piece);
+    }
   return concat(pieces);
 }
 

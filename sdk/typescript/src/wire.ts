@@ -56,6 +56,7 @@ export interface Ask extends CreateOptions {
 }
 
 const ANSWER_TYPE = "application/json";
+const ANSWER_MAX_BYTES = 64 * 1024 * 1024; // a daemon's own ceiling; files and exports are streams
 const TIMEOUT_MS = 60_000;
 const RETRIES = 3;
 const RETRY_FIRST_MS = 100;
@@ -178,7 +179,7 @@ export class Wire {
   private async sendOnce(request: WireRequest): Promise<WireAnswer> {
     const answer = await this.transport(request);
     if (answer.status >= 200 && answer.status < 300) return answer;
-    const text = textOf(await readAll(answer.body).catch(() => new Uint8Array()));
+    const text = textOf(await readAll(answer.body, ANSWER_MAX_BYTES).catch(() => new Uint8Array()));
     let body: unknown;
     try {
       body = JSON.parse(text);
@@ -218,7 +219,7 @@ export class Wire {
   async json<T>(method: string, segments: readonly string[], ask: Ask = {}): Promise<T> {
     return this.within(ask, async (timed) => {
       const answer = await this.open(method, segments, timed);
-      const text = textOf(await readAll(answer.body));
+      const text = textOf(await readAll(answer.body, ANSWER_MAX_BYTES));
       try {
         return JSON.parse(text) as T;
       } catch (error) {
@@ -228,7 +229,10 @@ export class Wire {
   }
 
   async text(method: string, segments: readonly string[], ask: Ask = {}): Promise<string> {
-    return this.within(ask, async (timed) => textOf(await readAll((await this.open(method, segments, timed)).body)));
+    return this.within(ask, async (timed) => {
+      const answer = await this.open(method, segments, timed);
+      return textOf(await readAll(answer.body, ANSWER_MAX_BYTES));
+    });
   }
 
   /** The answer's bytes as they come. */
