@@ -94,3 +94,59 @@ test("a generated client makes, uses and ends a sandbox, and its types know the 
   const out = execFileSync(process.execPath, ["generated/client.js"], { encoding: "utf8" });
   assert.equal(out, "200 0 from a generated client\n\ntrue\n400 invalid\n3\ntrue\n");
 });
+
+// What the library calls a shape of the document. Whoever adds a member there adds it here.
+const SHAPES = {
+  AdvisoryCheck: "AdvisoryCheck",
+  AdvisoryFinding: "AdvisoryFinding",
+  AdvisoryCounts: 'AdvisoryReport["counts"]',
+  AdvisorySession: "AdvisoryReport",
+  AdvisoryBroken: "AdvisoryBroken",
+  AdvisorySessions: "AdvisorySessionPage",
+  AdvisoryTurn: "AdvisoryTurn",
+  AdvisoryShown: "AdvisoryShown",
+  AdvisoryEnvelope: "AdvisoryEnvelope",
+  AdvisoryAction: "AdvisoryAction",
+  AdvisoryReading: "AdvisoryReading",
+  AdvisoryTarget: 'AdvisoryReading["target_now"]',
+  AdvisoryActionShown: "AdvisoryActionShown",
+  AdvisoryActions: "AdvisoryActionPage",
+  AdvisoryJudged: "AdvisoryJudged",
+  AdvisoryDifference: "AdvisoryDifference",
+  AdvisoryReplay: "AdvisoryReplay",
+  Gate: "GateReport",
+  GateCondition: "GateCondition",
+  GateRun: "GateRun",
+  GateWord: "GateWord",
+  GateSignatures: 'GateReport["signatures"]',
+  GateWindow: 'GateReport["window"]',
+  Budget: "Budget",
+  BudgetAmount: "BudgetAmount",
+  Budgets: "Budgets",
+  Usage: "Usage",
+};
+
+test("the library's types have the members of the document, and no others", async () => {
+  mkdirSync("shapes");
+  symlinkSync(packages, "shapes/node_modules");
+  writeFileSync("shapes/package.json", '{"type":"module"}');
+  writeFileSync("shapes/schema.d.ts", astToString(await openapiTS(document)));
+  const library = fileURLToPath(new URL("../../sdk/typescript/dist/index.js", import.meta.url));
+  const head = [
+    'import type { components } from "./schema.js";',
+    `import type * as sdk from ${JSON.stringify(library)};`,
+    'type Theirs = components["schemas"];',
+    "type Optional<T> = { [K in keyof T]-?: {} extends Pick<T, K> ? K : never }[keyof T];",
+    "type Equal<A, B> = [Exclude<A, B>, Exclude<B, A>] extends [never, never] ? true : never;",
+    "type Same<A, B> = Equal<keyof A, keyof B> & Equal<Optional<A>, Optional<B>>;",
+  ];
+  // A line each, so that what does not compile names the shape.
+  const lines = Object.entries(SHAPES).map(([theirs, ours]) =>
+    `export const ${theirs}: [Theirs["${theirs}"], Same<Theirs["${theirs}"], sdk.${ours}>] = [null as unknown as sdk.${ours}, true];`);
+  writeFileSync("shapes/shapes.ts", [...head, ...lines, ""].join("\n"));
+  const tsc = spawnSync(process.execPath, [`${packages}/typescript/bin/tsc`, "--strict", "--noEmit", "--target", "es2022", "--module", "nodenext",
+    "--exactOptionalPropertyTypes", "--skipLibCheck", "--types", "node", "shapes.ts"], { cwd: "shapes", encoding: "utf8" });
+  const wrong = [...tsc.stdout.matchAll(/^shapes\.ts\((\d+),/gm)].map(([, line]) => Object.keys(SHAPES)[line - 1 - head.length]);
+  assert.deepEqual([...new Set(wrong)], [], tsc.stdout);
+  assert.equal(tsc.status, 0, tsc.stdout);
+});

@@ -8,7 +8,7 @@ load ../flow/common
     need node
     [ -d "$BRIG_ROOT/sdk/typescript/dist" ] || skip "the library is not built"
     cd "$BRIG_ROOT"
-    BRIG_SDK_READY=yes run tests/clients/run tests/clients/sdk.test.mjs tests/clients/verify.test.mjs
+    BRIG_SDK_READY=yes run tests/clients/run tests/clients/sdk.test.mjs tests/clients/verify.test.mjs tests/clients/advisory.test.mjs
     grep -A 20 '^not ok' <<<"$output" || true
     status_is 0
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import { Advisory, Gate } from "./advisory.js";
 import { ConnectionError, TimeoutError } from "./errors.js";
 import type { Execution } from "./events.js";
 import { Images } from "./images.js";
@@ -7,6 +8,8 @@ import { Approvals, Freeze, Policies, Tokens } from "./people.js";
 import { Receipts } from "./receipts.js";
 import { execStream, execWhole, Sandbox, splitExec, type ExecOptions } from "./sandbox.js";
 import type {
+  Budgets,
+  BudgetsQuery,
   CreateSandbox,
   RunResult,
   SandboxInfo,
@@ -93,6 +96,8 @@ export class Brig {
   readonly policies: Policies;
   readonly images: Images;
   readonly freeze: Freeze;
+  readonly advisory: Advisory;
+  readonly gate: Gate;
   protected readonly wire: Wire;
 
   constructor(options: BrigOptions = {}) {
@@ -104,6 +109,8 @@ export class Brig {
     this.policies = new Policies(this.wire);
     this.images = new Images(this.wire);
     this.freeze = new Freeze(this.wire);
+    this.advisory = new Advisory(this.wire);
+    this.gate = new Gate(this.wire);
     this.tokens = new Tokens(this.wire);
   }
 
@@ -142,6 +149,11 @@ export class Brig {
   async usage(query: UsageQuery = {}, options: CallOptions = {}): Promise<Usage[]> {
     const answer = await this.wire.json<{ usage: Usage[] }>("GET", ["v1", "usage"], { ...options, query: { ...query } });
     return answer.usage;
+  }
+
+  /** What may be used together, and what is left of it. */
+  budgets(query: BudgetsQuery = {}, options: CallOptions = {}): Promise<Budgets> {
+    return this.wire.json("GET", ["v1", "budgets"], { ...options, query: { ...query } });
   }
 
   /** What the machine offers, and what is missing. */

@@ -1,6 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
 export { Brig, Sandboxes, type RunOptions } from "./client.js";
+export {
+  Advisory,
+  AdvisoryActions,
+  AdvisoryList,
+  advisoryPreimage,
+  AdvisorySession,
+  AdvisorySessions,
+  Gate,
+  gatePreimage,
+} from "./advisory.js";
 export { Images } from "./images.js";
 export {
   Approvals,
@@ -27,6 +37,7 @@ export {
 } from "./events.js";
 export * from "./errors.js";
 export * from "./types.js";
+export type * from "./advisory-types.js";
 export { canonicalize } from "./canonical.js";
 export {
   receiptFault,

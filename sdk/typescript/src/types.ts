@@ -408,7 +408,9 @@ export interface Preview {
 /** What a principal used on a day: sums over the ledger. */
 export interface Usage {
   day: string;
-  principal: string;
+  /** Bytes that are no text are in principal_b64 instead. */
+  principal?: string;
+  principal_b64?: string;
   commands: number;
   sandboxes: number;
   denied: number;
@@ -422,7 +424,46 @@ export interface UsageQuery {
   /** A day, 2026-11-16: only from it on. */
   since?: string;
   principal?: string;
+  /** 1000 by default, 10000 at most. */
   limit?: number;
+}
+
+/** Commands, microseconds (wall, cpu), bytes, millionths of a currency. */
+export interface BudgetAmount {
+  kind: "runs" | "wall" | "cpu" | "egress" | "cost";
+  limit: number;
+  used: number;
+  reserved: number;
+}
+
+/** A limit, and how it stands for one that it holds for. */
+export interface Budget {
+  per: "principal" | "tenant" | "session";
+  /** For whom; missing where it holds for each and nobody has used anything of it. Bytes that are no text are in
+   * name_b64 instead. */
+  name?: string;
+  name_b64?: string;
+  /** 0: as long as a session lasts. */
+  within_s: number;
+  set_by: "policy" | "operator";
+  /** Of the policy. */
+  line?: number;
+  /** What one run may have of it at once. */
+  egress_run?: number;
+  began_at?: string;
+  renews_at?: string;
+  amounts: BudgetAmount[];
+}
+
+export interface Budgets {
+  budgets: Budget[];
+  /** Millionths of a currency. */
+  prices: { run: number; vcpu_second: number; gib_second: number };
+}
+
+export interface BudgetsQuery {
+  /** Only what is for this one. */
+  principal?: string;
 }
 
 export type Scope =
@@ -434,7 +475,8 @@ export type Scope =
   | "policy"
   | "approve"
   | "metrics"
-  | "admin";
+  | "admin"
+  | "vault";
 
 export interface CreateToken {
   scopes: Scope[];
