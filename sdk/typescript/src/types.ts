@@ -112,7 +112,14 @@ export interface RunResult extends Posture {
   verdict: Verdict;
   reason_code: string;
   reason: string;
+  /** Of its end alone, which reason_code is not for what was denied. */
+  outcome_reason_code: string;
+  policy_layer?: string;
   rule?: string;
+  effect_class?: string;
+  effect_risk?: string;
+  /** Of the question a person was asked. */
+  approval_id?: string;
   receipt_id: string;
   intent_receipt_id: string;
   decision_id: string;
@@ -255,7 +262,9 @@ export interface SnapshotMade {
   held_us: number;
   bytes_copied: number;
   entries_copied: number;
+  action: string;
   done: boolean;
+  failure?: string;
   receipt_id: string;
   duration_us: number;
 }
@@ -264,7 +273,11 @@ export interface SnapshotRemoved {
   snapshot_id: string;
   /** false: something still stands on it. */
   freed: boolean;
+  action: string;
+  done: boolean;
+  failure?: string;
   receipt_id: string;
+  duration_us: number;
 }
 
 export interface ForkSpec {
@@ -324,6 +337,15 @@ export interface ReceiptHead {
   signature: string;
 }
 
+/** What somebody said to it. */
+export interface ApprovalWord {
+  by: string;
+  confirms: boolean;
+  at: string;
+  comment?: string;
+  comment_b64?: string;
+}
+
 export interface Approval {
   approval_id: string;
   seq: number;
@@ -336,6 +358,17 @@ export interface Approval {
   decided_at?: string;
   decided_by?: string;
   comment?: string;
+  /** Of people, one of whom may confirm it. */
+  group?: string;
+  may_confirm?: string[];
+  /** Lists of other layers, each of which must name him, too. */
+  may_confirm_also?: string[][];
+  /** So many have to confirm it, and have. */
+  quorum: number;
+  confirmations: number;
+  /** Without a comment it is no word. */
+  reason_required: boolean;
+  words?: ApprovalWord[];
   /** What would happen. */
   subject: Record<string, unknown>;
   /** Of the word that was just given. */
@@ -350,6 +383,21 @@ export interface PolicyInfo {
   [member: string]: unknown;
 }
 
+/** A simple command that rules see in a command. */
+export interface SeenCommand {
+  /** Bytes of the command's words with one blank between them. */
+  start: number;
+  end: number;
+  known: "literal" | "partly known" | "opaque";
+  /** It also, or only, runs something that cannot be seen. */
+  hides: boolean;
+  /** The first of them; a word that is no text is its bytes. */
+  words: (string | { bytes_b64: string })[];
+  words_count: number;
+  within?: string;
+  within_b64?: string;
+}
+
 export interface PolicyVerdict {
   verdict: Verdict;
   reason_code: string;
@@ -362,6 +410,10 @@ export interface PolicyVerdict {
   policy_hash: string;
   not_enforceable?: string;
   requires_release?: string;
+  release_runs?: number;
+  /** What rules see in it: the first 64 commands. */
+  seen: SeenCommand[];
+  seen_count: number;
   /** Whatever else would stop the run now, in the order in which it meets it. */
   would_be_refused: Hindrance[];
 }
@@ -498,6 +550,8 @@ export interface TokenInfo {
   expires_at: string;
   used_at: string;
   revoked_at: string;
+  /** The principal whose token made it; "" when nobody knows. */
+  made_by: string;
   receipt_id?: string;
 }
 
