@@ -235,6 +235,26 @@ run_asked() {
     done
 }
 
+@test "killed at each point of the write path, what nobody answered in time has its receipt once" {
+    need_crash_points
+    need sqlite3
+    printf 'version: 1\ndefault: ask\n' >ask.yaml
+    for point in opening-before opening-locked opening-inserted opening-committed; do
+        run_asked
+        status_is 77
+        sqlite3 "$BRIG_HOME/approvals.db" "UPDATE approvals SET expires_at = unixepoch() - 1"
+        run env BRIG_CRASH_AT="$point" timeout -k 5 "$PATIENCE" "$BRIG" approvals list
+        status_is 137
+        brig approvals list
+        brig approvals list
+        [ "$(brig receipts export | jq -r --arg id "$approval" 'select(.action == "approval-expire" and .approval.approval_id == $id) | .kind')" = denial ] || {
+            echo "$point" >&2
+            return 1
+        }
+        brig receipts verify >/dev/null
+    done
+}
+
 @test "killed at each point of the write path, with a new state and with an old one" {
     need_crash_points
     for state in new old; do
