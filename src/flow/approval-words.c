@@ -165,13 +165,14 @@ static int check_time(const struct hearing *hearing, const struct approval_terms
                    hearing->approval->id, ASK_AGAIN);
 }
 
-int govern_check_words(struct govern *govern, const struct approval *approval,
-                       const struct approval_terms *terms, bool first_use, struct err *err)
+int govern_check_words(struct govern *govern, const struct run *run,
+                       const struct approval *approval, bool first_use, struct err *err)
 {
     AUTO(record) struct record *record = NULL;
+    const struct approval_terms *terms = run->verdict.terms;
     struct hearing hearing = {.approval = approval};
 
-    if (approval_enough(approval, terms, err) < 0)
+    if (approval_enough(approval, terms, run->action.principal, err) < 0)
         return err_in(err, "approval %s is not confirmed as it would have to be", approval->id);
     if (govern_read_ledger(govern, &record, err) < 0 || hear_words(record, &hearing, err) < 0)
         return -1;

@@ -129,8 +129,7 @@ static int ask(struct govern *govern, struct approvals *approvals, struct run *r
     if (look(govern, run, operands, err) < 0 ||
         approvals_ask(approvals, &run->mem, run, operands, out, err) < 0)
         return -1;
-    if (out->state == APPROVAL_USED &&
-        govern_check_words(govern, out, run->verdict.terms, true, err) < 0)
+    if (out->state == APPROVAL_USED && govern_check_words(govern, run, out, true, err) < 0)
         return -1;
     govern->target.operands = operands;
     return 0;
@@ -373,7 +372,7 @@ static void recall_word(struct govern *govern, struct run *run)
     if (!approvals || view_operands(govern, run, &err) < 0 || look(govern, run, now, &err) < 0 ||
         approvals_recall(approvals, &run->mem, run, now, run->approval.id, &changed, &err) < 0 ||
         approvals_show(approvals, &run->mem, run->approval.id, &approval, &err) < 0 ||
-        govern_check_words(govern, &approval, run->verdict.terms, false, &err) < 0) {
+        govern_check_words(govern, run, &approval, false, &err) < 0) {
         refuse_unasked(run, &err);
         return;
     }

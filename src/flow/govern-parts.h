@@ -142,11 +142,10 @@ bool govern_has_approvals(const struct govern *govern);
 /* What waits for a person, and that person's word: opened when it is wanted first. NULL: err. */
 struct approvals *govern_approvals(struct govern *govern, struct err *err) MUST_CHECK;
 /* Whether the ledger has the words that a list of approvals says there are, for exactly this and
- * enough for these terms (approval-words.c). The first time it is used also: whether they are in
- * time, and whether nothing since has ended them or used them up. ERR_FORBIDDEN. */
-int govern_check_words(struct govern *govern, const struct approval *approval,
-                       const struct approval_terms *terms, bool first_use,
-                       struct err *err) MUST_CHECK;
+ * enough for this run (approval-words.c). The first time it is used also: whether they are in time,
+ * and whether nothing since has ended them or used them up. ERR_FORBIDDEN. */
+int govern_check_words(struct govern *govern, const struct run *run,
+                       const struct approval *approval, bool first_use, struct err *err) MUST_CHECK;
 /* The receipt of a run whose verdict is ASK is durable: from now on people see what it asks. */
 int govern_stand_request(struct govern *govern, struct run *run, struct err *err) MUST_CHECK;
 /* Somebody else is told, by whatever the operator has said; nobody waits for it (tell.c). */

@@ -125,6 +125,11 @@ not_believed() {
     sql "UPDATE approvals SET terms = json_set(terms, '\$.by', json('[]')) WHERE id = '$approval'"
     word confirm ben
     not_believed "custodian:ben is not among those who may confirm this" anna alone
+    # Who asked is who runs it.
+    ask mine
+    sql "UPDATE approvals SET requester = 'another' WHERE id = '$approval'"
+    run -0 brig approvals confirm "$approval"
+    not_believed "whoever asks cannot answer" mine
     # Who confirmed is who said so.
     ask anna alone
     word confirm anna

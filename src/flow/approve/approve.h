@@ -185,10 +185,11 @@ int approvals_decide(struct approvals *approvals, struct arena *mem, const char 
                      struct err *err) MUST_CHECK;
 
 /* Whether its words are those of as many different people as these terms (NULL: one, whoever may)
- * want, none of whom asked. The terms of the run that is about to use it: what the list says they
- * are could have been written by anybody who can write the list. ERR_FORBIDDEN: they are not. */
+ * want, none of whom asked. Terms and requester of the run that is about to use it: what the list
+ * says they are could have been written by anybody who can write the list. ERR_FORBIDDEN: they are
+ * not. */
 int approval_enough(const struct approval *approval, const struct approval_terms *terms,
-                    struct err *err) MUST_CHECK;
+                    const char *requester, struct err *err) MUST_CHECK;
 
 /* ---- what is over without an answer (ends.c) ---- */
 

@@ -299,12 +299,13 @@ int approvals_decide(struct approvals *approvals, struct arena *mem, const char 
 }
 
 int approval_enough(const struct approval *approval, const struct approval_terms *terms,
-                    struct err *err)
+                    const char *requester, struct err *err)
 {
     struct approval so_far = *approval;
     unsigned quorum;
 
     so_far.terms = terms ? *terms : (struct approval_terms){0};
+    so_far.requester = requester;
     quorum = so_far.terms.quorum ? so_far.terms.quorum : 1;
     for (size_t i = 0; i < approval->word_n; i++) {
         const struct approval_voice *word = &approval->words[i];
