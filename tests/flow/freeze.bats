@@ -173,6 +173,19 @@ W
     says 'no longer frozen: a\x1b[31mb;'
 }
 
+@test "a reason of several lines, with escapes, is told on one line that is ours" {
+    make --name one
+    run -0 brig freeze --reason $'one\nbrig: nothing is frozen\e[2J\u009b2J\u202e'
+    for words in "sandbox exec -- true" "sandbox exec one -- true" "sandbox create" "sandbox extend one --ttl 2h" "token create" \
+        "policy ceiling remove" "budget set --per tenant --within 1h --runs 5" "freeze --status"; do
+        # shellcheck disable=SC2086
+        run brig $words
+        [ "${#lines[@]}" -eq 1 ] || { echo "$words: $output" >&2; return 1; }
+        says one
+        not grep -qP '[\x00-\x08\x0b-\x1f\x7f]|\xc2[\x80-\x9f]|\xe2\x80\xae' <<<"$output"
+    done
+}
+
 @test "a list that cannot be read freezes everybody" {
     run -0 brig sandbox exec -- true
     echo '{"frozen":[{"tenant":"","principal":""' >"$BRIG_HOME/frozen.json"

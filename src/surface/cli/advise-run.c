@@ -401,6 +401,14 @@ static struct json *box_json(struct arena *mem, const struct run *run)
     return json;
 }
 
+static void say_unstarted(const struct invocation *inv, const struct outcome *outcome)
+{
+    (void)fprintf(inv->err, "; %s: ", reason_code(outcome->reason));
+    print_escaped(inv->err,
+                  str_of(outcome->started && outcome->failure ? outcome->failure
+                                                              : reason_text(outcome->reason)));
+}
+
 /* Why it was not all that it should have been, for people. */
 static void say_why(const struct invocation *inv, const struct chat *chat,
                     const struct advise *advise, const struct run *run)
@@ -410,10 +418,7 @@ static void say_why(const struct invocation *inv, const struct chat *chat,
     if (!is_ended_by(advise, ADVISE_ENDED))
         (void)fprintf(inv->err, "; ended by: %s", tally->ended_by);
     if (is_unstarted(run))
-        (void)fprintf(inv->err, "; %s: %s", reason_code(run->outcome.reason),
-                      run->outcome.started && run->outcome.failure
-                          ? run->outcome.failure
-                          : reason_text(run->outcome.reason));
+        say_unstarted(inv, &run->outcome);
     else if (run->outcome.signal)
         (void)fprintf(inv->err, "; signal %d ended the agent", run->outcome.signal);
     else if (run->outcome.exit_code)

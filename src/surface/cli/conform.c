@@ -26,6 +26,13 @@ struct telling {
     struct json *list;
 };
 
+static void print_verdict(struct invocation *inv, const char *name, bool passed, const char *why)
+{
+    (void)fprintf(inv->out, "%-4s  %s%s", passed ? "pass" : "FAIL", name, passed ? "" : ": ");
+    print_escaped(inv->out, str_of(passed ? "" : why));
+    (void)fputc('\n', inv->out);
+}
+
 static void on_check(void *context, const char *name, bool passed, const char *why)
 {
     struct telling *telling = context;
@@ -38,8 +45,7 @@ static void on_check(void *context, const char *name, bool passed, const char *w
         json_put_bytes(&inv->mem, entry, "why", str_of(why));
     json_push(telling->list, entry);
     if (!inv->json)
-        (void)fprintf(inv->out, "%-4s  %s%s%s\n", passed ? "pass" : "FAIL", name,
-                      passed ? "" : ": ", why);
+        print_verdict(inv, name, passed, why);
 }
 
 int run_sandbox_conform(struct invocation *inv)

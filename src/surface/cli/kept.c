@@ -326,10 +326,8 @@ static int change_one(struct invocation *inv, struct sandbox_call *call, const c
         if (inv->json && cli_json(inv, view_change(&inv->mem, &run)) != 0)
             status = cli_status(inv, ERR_OS);
         else if (!inv->json)
-            (void)fprintf(inv->err, "%s: %s %s%s%s; receipt %s\n", inv->program,
-                          action_name(run.action.kind), run.sandbox_id,
-                          run.outcome.failure ? " failed: " : "",
-                          run.outcome.failure ? run.outcome.failure : "", run.closing.id);
+            sandbox_change_line(inv, action_name(run.action.kind), run.sandbox_id,
+                                run.outcome.failure, run.closing.id);
     }
     run_done(&run);
     return status;

@@ -234,10 +234,10 @@ static int change_one(struct invocation *inv, struct remote *remote, const struc
     if (inv->json && cli_json(inv, doc) != 0)
         status = cli_status(inv, ERR_OS);
     else if (!inv->json)
-        (void)fprintf(inv->err, "%s: %s %s%s%s; receipt %s\n", inv->program,
-                      doc_text(&inv->mem, doc, "action"), doc_text(&inv->mem, doc, "sandbox_id"),
-                      status ? " failed: " : "",
-                      arena_text(&inv->mem, doc_bytes(&inv->mem, doc, "failure")), run.closing.id);
+        sandbox_change_line(
+            inv, doc_text(&inv->mem, doc, "action"), doc_text(&inv->mem, doc, "sandbox_id"),
+            status ? arena_text(&inv->mem, doc_bytes(&inv->mem, doc, "failure")) : NULL,
+            run.closing.id);
     run_done(&run);
     return status;
 }

@@ -379,6 +379,14 @@ void print_prose(FILE *to, struct str text)
     }
 }
 
+void sandbox_change_line(const struct invocation *inv, const char *action, const char *id,
+                         const char *failure, const char *receipt_id)
+{
+    (void)fprintf(inv->err, "%s: %s %s%s", inv->program, action, id, failure ? " failed: " : "");
+    print_escaped(inv->err, str_of(failure ? failure : ""));
+    (void)fprintf(inv->err, "; receipt %s\n", receipt_id);
+}
+
 /* A folder full of them is told in one line all the same; the receipt has more. */
 #define CHANGES_SHOWN_MAX 8
 

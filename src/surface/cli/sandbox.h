@@ -96,6 +96,10 @@ void print_escaped(FILE *to, struct str text);
 /* The same, all of it, however long; the ends of its lines and its tabs stay what they are. */
 void print_prose(FILE *to, struct str text);
 
+/* "brig: pause ID; receipt R" on standard error, and why it failed; NULL: it did not. */
+void sandbox_change_line(const struct invocation *inv, const char *action, const char *id,
+                         const char *failure, const char *receipt_id);
+
 /* Says why nothing stands, as text or JSON; returns the exit status. */
 int sandbox_refused(struct invocation *inv, const struct run *run);
 

@@ -103,10 +103,9 @@ static int answer(struct invocation *inv, const struct run *run, struct json *ob
     if (inv->json && cli_json(inv, object) != 0)
         return cli_status(inv, ERR_OS);
     if (!inv->json)
-        (void)fprintf(inv->err, "%s: %s %s%s%s; receipt %s\n", inv->program,
-                      action_name(run->action.kind),
-                      outcome->snapshot.id ? outcome->snapshot.id : run->sandbox_id,
-                      failed ? " failed: " : "", failed ? outcome->failure : "", run->closing.id);
+        sandbox_change_line(inv, action_name(run->action.kind),
+                            outcome->snapshot.id ? outcome->snapshot.id : run->sandbox_id,
+                            failed ? outcome->failure : NULL, run->closing.id);
     return failed ? cli_status(inv, outcome->failure_code) : 0;
 }
 

@@ -106,9 +106,13 @@ static void print_binding(struct invocation *inv, const struct vault_binding *b)
     char slot[VAULT_SLOT_TEXT_BYTES];
 
     vault_slot_text(&b->slot, slot);
-    (void)fprintf(inv->out, "%s  %s %s://%s:%u%s  %s  subject %s, pack %s, tenant %s\n", b->id,
-                  b->method, b->scheme, b->host, b->port, b->path, slot, b->subject, b->pack,
-                  b->tenant);
+    (void)fprintf(inv->out, "%s  %s %s://%s:%u", b->id, b->method, b->scheme, b->host, b->port);
+    print_escaped(inv->out, str_of(b->path));
+    (void)fprintf(inv->out, "  %s  subject ", slot);
+    print_escaped(inv->out, str_of(b->subject));
+    (void)fputs(", pack ", inv->out);
+    print_escaped(inv->out, str_of(b->pack));
+    (void)fprintf(inv->out, ", tenant %s\n", b->tenant);
 }
 
 static int print_done(struct invocation *inv, const struct vault_change *change,

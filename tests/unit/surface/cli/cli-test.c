@@ -631,3 +631,46 @@ TEST(the_state_directory_follows_the_environment_of_an_ordinary_user)
     invocation_done(&inv);
     CHECK_INT(dir_remove(AT_FDCWD, dir, &err), 0);
 }
+
+static char *message_of(const char *text)
+{
+    char *shown = NULL;
+    size_t n = 0;
+    FILE *out = fopen("/dev/null", "w"), *to = open_memstream(&shown, &n);
+    struct invocation inv;
+    struct err err;
+
+    invocation_init(&inv, out, to);
+    (void)err_set(&err, ERR_INVALID, "%s", text);
+    CHECK_INT(cli_error(&inv, &err), 64);
+    invocation_done(&inv);
+    (void)fclose(out);
+    (void)fclose(to);
+    return shown;
+}
+
+TEST(what_others_wrote_stays_on_its_line_and_steers_no_terminal)
+{
+    static const struct {
+        const char *text;
+        const char *shown;
+    } cases[] = {
+        {"plain, \t\xc3\xa4 and \xe2\x80\xa6", "brig: plain, \t\xc3\xa4 and \xe2\x80\xa6\n"},
+        {"a\nbrig: b",                         "brig: a?brig: b\n"                         },
+        {"a\n12 b",                            "brig: a?12 b\n"                            },
+        {"a\r\033[2J\x7f",                     "brig: a??[2J?\n"                           },
+        {"a\xc2\x9b"
+         "2J",                        "brig: a??2J\n"                             },
+        {"a\xe2\x80\xae"
+         "b",                         "brig: a???b\n"                             },
+        {"cut \xe2\x80",                       "brig: cut ??\n"                            },
+ /* The place in a file, as mark_show() shows it. */
+        {"no key\n    3 | x: y\n      | ^\n",  "brig: no key\n    3 | x: y\n      | ^\n\n" },
+    };
+
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        AUTO_FREE char *shown = message_of(cases[i].text);
+
+        CHECK_TEXT(shown, cases[i].shown);
+    }
+}
