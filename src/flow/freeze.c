@@ -27,7 +27,7 @@ static struct frozen by_requester(const struct frozen *entry, const struct reque
 }
 
 int govern_freeze(struct govern *govern, const struct request *request, const char *root_dir,
-                  const struct frozen *entry, struct run *run, struct err *err)
+                  struct frozen *entry, struct run *run, struct err *err)
 {
     struct frozen made = by_requester(entry, request);
     struct deed deed;
@@ -37,13 +37,15 @@ int govern_freeze(struct govern *govern, const struct request *request, const ch
         return -1;
     made.since = (int64_t)time(NULL);
     failed = freeze_add(root_dir, &made, err) < 0;
-    if (!failed)
+    if (!failed) {
         tell_entry(run, &made);
+        *entry = made;
+    }
     return deed_end(&deed, failed ? REASON_FREEZE_FAILED : REASON_NONE, err);
 }
 
 int govern_unfreeze(struct govern *govern, const struct request *request, const char *root_dir,
-                    const struct frozen *entry, struct run *run, struct err *err)
+                    struct frozen *entry, struct run *run, struct err *err)
 {
     const struct frozen made = by_requester(entry, request);
     struct deed deed;
@@ -51,8 +53,8 @@ int govern_unfreeze(struct govern *govern, const struct request *request, const 
 
     if (deed_begin(&deed, govern, request, ACTION_UNFREEZE, run, err) < 0)
         return -1;
-    failed = freeze_remove(root_dir, &made, err) < 0;
+    failed = freeze_remove(root_dir, &made, entry, err) < 0;
     if (!failed)
-        tell_entry(run, entry);
+        tell_entry(run, &made); /* without why it was frozen, which is not why it is no longer */
     return deed_end(&deed, failed ? REASON_FREEZE_FAILED : REASON_NONE, err);
 }

@@ -378,12 +378,13 @@ int govern_budgets(struct govern *govern, struct arena *mem, struct budget_state
                    struct err *err) MUST_CHECK;
 
 /* From now on new effects of a principal, a tenant or everybody are refused (SYSTEM_FROZEN), or no
- * longer; what runs goes on, and ending things stays possible. The list is that of root_dir. */
+ * longer; what runs goes on, and ending things stays possible. The list is that of root_dir; *entry
+ * becomes what stands in it, or stood until now: since when, and by whom. */
 struct frozen;
 int govern_freeze(struct govern *govern, const struct request *request, const char *root_dir,
-                  const struct frozen *entry, struct run *run, struct err *err) MUST_CHECK;
+                  struct frozen *entry, struct run *run, struct err *err) MUST_CHECK;
 int govern_unfreeze(struct govern *govern, const struct request *request, const char *root_dir,
-                    const struct frozen *entry, struct run *run, struct err *err) MUST_CHECK;
+                    struct frozen *entry, struct run *run, struct err *err) MUST_CHECK;
 
 /* ---- the vault ---- */
 

@@ -186,6 +186,35 @@ W
     done
 }
 
+@test "what stands, and what stood, is told with since when and by whom" {
+    need curl
+    run -0 brig freeze --principal uid:4242 --reason why --json
+    done=$output
+    json_is .by "uid:$(id -u)"
+    run -0 brig freeze --status --json
+    for member in since by reason principal everything; do
+        json_is ".frozen[0].$member" "$(jq -r ".$member" <<<"$done")"
+    done
+    run -0 brig unfreeze --principal uid:4242 --json
+    for member in since by reason; do
+        json_is ".$member" "$(jq -r ".$member" <<<"$done")"
+    done
+    receipt_is .outcome.freeze.why ""
+
+    serve
+    TOKEN=$(token --principal boss --scope admin)
+    post /v1/freeze '{"principal":"somebody","reason":"why"}'
+    [ "$http" = 200 ]
+    json_is .by boss
+    since=$(jq -er .since <<<"$output")
+    api -X DELETE '/v1/freeze?principal=somebody'
+    [ "$http" = 200 ]
+    json_is .by boss
+    json_is .since "$since"
+    json_is .reason why
+    serve_end
+}
+
 @test "a list that cannot be read freezes everybody" {
     run -0 brig sandbox exec -- true
     echo '{"frozen":[{"tenant":"","principal":""' >"$BRIG_HOME/frozen.json"

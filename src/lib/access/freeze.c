@@ -201,10 +201,11 @@ int freeze_add(const char *state_dir, const struct frozen *entry, struct err *er
     return list_write(change.path, &change.list, err);
 }
 
-int freeze_remove(const char *state_dir, const struct frozen *entry, struct err *err)
+int freeze_remove(const char *state_dir, const struct frozen *entry, struct frozen *out,
+                  struct err *err)
 {
     AUTO_CHANGE struct change change = {.lock_fd = -1};
-    struct frozen *found;
+    struct frozen *found, removed;
 
     if (change_begin(state_dir, &change, err) < 0)
         return -1;
@@ -214,10 +215,14 @@ int freeze_remove(const char *state_dir, const struct frozen *entry, struct err 
                        "that is not frozen; \"brig freeze --status\" tells what is");
     if (check_standing(found, entry, err) < 0)
         return -1;
+    removed = *found;
     memmove(found, found + 1,
             (size_t)(change.list.of + change.list.n - (found + 1)) * sizeof *found);
     change.list.n--;
-    return list_write(change.path, &change.list, err);
+    if (list_write(change.path, &change.list, err) < 0)
+        return -1;
+    *out = removed;
+    return 0;
 }
 
 int freeze_each(const char *state_dir,

@@ -40,11 +40,12 @@ struct actor {
  * the tokens, cannot be read. Who made tokens is only looked at while some principal is frozen. */
 bool freezer_stops(struct freezer *freezer, const struct actor *actor, struct frozen *out);
 
-/* Adds an entry, or replaces the one of the same tenant and principal; and takes one out again
- * (ERR_NOT_FOUND: there is none). ERR_FORBIDDEN: the default tenant made it, who has the machine,
- * and entry->by_tenant is another one. Durable when they return. */
+/* Adds an entry, or replaces the one of the same tenant and principal; and takes one out again,
+ * which is *out (ERR_NOT_FOUND: there is none). ERR_FORBIDDEN: the default tenant made it, who has
+ * the machine, and entry->by_tenant is another one. Durable when they return. */
 int freeze_add(const char *state_dir, const struct frozen *entry, struct err *err) MUST_CHECK;
-int freeze_remove(const char *state_dir, const struct frozen *entry, struct err *err) MUST_CHECK;
+int freeze_remove(const char *state_dir, const struct frozen *entry, struct frozen *out,
+                  struct err *err) MUST_CHECK;
 /* All there are, in the order they were added. */
 int freeze_each(const char *state_dir,
                 int (*on_entry)(void *context, const struct frozen *entry, struct err *err),

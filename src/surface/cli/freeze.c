@@ -172,7 +172,7 @@ static int print_done(struct invocation *inv, const struct json *doc, bool is_fr
     return 0;
 }
 
-static int change(struct invocation *inv, const struct frozen *entry, enum action_kind kind)
+static int change(struct invocation *inv, struct frozen *entry, enum action_kind kind)
 {
     AUTO_SANDBOX_CALL struct sandbox_call call = {0};
     const char *state_dir = NULL;
