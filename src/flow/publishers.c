@@ -263,10 +263,13 @@ static int change_list(const char *root_dir, struct arena *mem,
 int govern_publisher_change(struct govern *govern, const struct request *request,
                             const struct publisher_change *change, struct run *run, struct err *err)
 {
+    struct request made = *request;
     struct deed deed;
     bool failed;
 
-    if (deed_begin(&deed, govern, request, ACTION_POLICY, run, err) < 0)
+    /* What is signed with a key that nobody trusts is refused, never taken for unsigned. */
+    made.is_refusal = !change->key;
+    if (deed_begin(&deed, govern, &made, ACTION_POLICY, run, err) < 0)
         return -1;
     failed = change_list(govern->shared->root_dir, &run->mem, change, err) < 0;
     run->outcome.policy.layer = "publisher";

@@ -163,7 +163,7 @@ struct action {
     enum network_ask network;
     bool sockets_none; /* asked for; a profile can ask, too */
     bool advisory;     /* RUN: an agent that may only advise; see plan.exec_once */
-    bool is_refusal;   /* ADVISE_ACT: a no, which lets nothing happen */
+    bool is_refusal;   /* a no, or less trust: lets nothing happen that did not */
     enum stdin_kind stdin_kind;
     bool tty;
     uint16_t tty_rows, tty_columns; /* at first; 0: not said. Not part of what is asked for */

@@ -215,6 +215,24 @@ W
     serve_end
 }
 
+@test "less trust is possible where everything is frozen, and more is not" {
+    printf 'version: 1\ndefault: allow\n' >p.yaml
+    brig policy bundle make --out b.json --key publisher.key --name acme/dev --version 1 p.yaml
+    key=$(jq -r .public_key b.json)
+    run -0 brig policy trust add "$key"
+    run -0 brig freeze
+    run -77 brig policy trust add "$key"
+    receipt_is .reason_code SYSTEM_FROZEN
+    run -0 brig policy trust remove "$(jq -r .key_id b.json)"
+    receipt_is .kind outcome
+    receipt_is .outcome.policy.layer publisher
+    run -0 brig policy trust list --json
+    json_is '.publishers | length' 0
+    run -0 brig unfreeze
+    run -77 brig sandbox exec --policy b.json -- true
+    receipt_is .reason_code BUNDLE_UNTRUSTED
+}
+
 @test "a list that cannot be read freezes everybody" {
     run -0 brig sandbox exec -- true
     echo '{"frozen":[{"tenant":"","principal":""' >"$BRIG_HOME/frozen.json"
