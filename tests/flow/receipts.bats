@@ -202,6 +202,48 @@ both_say() {
     says "has been changed"
 }
 
+# holds_not SEQ WHY: shown, with why it does not hold, in both forms.
+holds_not() {
+    run -76 --separate-stderr brig receipts show "$1"
+    json_is .v 1
+    [[ $stderr == *"entry $1 of the ledger does not hold: $2"* ]] || { echo "$stderr" >&2; return 1; }
+    run -76 --separate-stderr brig receipts show "$1" --json
+    json_is .error.code integrity
+    json_is .error.details.receipt.v 1
+    [[ $(jq -r .error.message <<<"$output") == *"does not hold: $2"* ]]
+}
+
+@test "a receipt that does not hold is shown, and said not to" {
+    runs 1
+    cp -a "$BRIG_HOME" "$BRIG_HOME.other"
+    BRIG_HOME=$BRIG_HOME.other runs 1
+    runs 4
+    for seq in 1 2 10; do
+        run -0 --separate-stderr brig receipts show "$seq"
+        json_is .seq "$seq"
+        [ -z "$stderr" ]
+    done
+    ledger_sql "UPDATE receipts SET body = replace(body, 'APPROVED', 'DENIED') WHERE seq = 2"
+    holds_not 2 "its content does not match its hash"
+    json_is .error.details.receipt.status DENIED
+    run -0 brig receipts show 1
+    run -0 brig receipts show 3 # it names the hash that entry 2 still says it has
+    ledger_sql "UPDATE receipts SET signature = zeroblob(64) WHERE seq = 3"
+    holds_not 3 "its signature does not hold"
+    # An authentic one, of another chain of the same key.
+    ledger_sql "ATTACH '$BRIG_HOME.other/receipts.db' AS other;
+        UPDATE receipts SET (receipt_id, run_id, body, hash, signature) =
+            (SELECT receipt_id, run_id, body, hash, signature FROM other.receipts WHERE seq = 4) WHERE seq = 4"
+    holds_not 4 "its prev_hash is not the hash of the entry before it"
+    ledger_sql "DELETE FROM receipts WHERE seq = 6"
+    holds_not 7 "the entry before it is missing"
+    ledger_sql "UPDATE receipts SET kind = 'denial' WHERE seq = 8"
+    holds_not 8 "the columns it is found by do not say what its content says"
+    ledger_sql "UPDATE receipts SET seq = 6 WHERE seq = 8"
+    holds_not 6 ""
+    run -0 brig receipts show 10
+}
+
 @test "a key that others can read, a newer schema and a damaged ledger are refused with a sentence" {
     without_daemon "its keeper has the key, and it has the ledger open, from before they were changed"
     runs 1

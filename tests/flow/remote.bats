@@ -422,3 +422,23 @@ last_reason_is() {
     says "user 65534 listens at"
     wait $pid
 }
+
+@test "a receipt that does not hold is shown, and said not to, whoever reads it" {
+    need sqlite3
+    serve
+    brig sandbox exec --provider mock -- echo hello
+    sqlite3 "$BRIG_HOME/receipts.db" "UPDATE receipts SET body = replace(body, 'APPROVED', 'DENIED') WHERE seq = 1"
+    same receipts show 1
+    status_is 76
+    jq -e '.status == "DENIED"' a.out
+    grep -q "entry 1 of the ledger does not hold" a.err
+    same receipts show 1 --json
+    status_is 76
+    jq -e '.error.code == "integrity" and .error.details.receipt.seq == 1' a.out
+    TOKEN=$(token --scope receipts)
+    api /v1/receipts/1
+    [ "$http" = 500 ]
+    json_is .error.details.receipt.status DENIED
+    api /v1/receipts/2
+    [ "$http" = 200 ]
+}

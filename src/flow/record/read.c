@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "flow/record/ledger.h"
+#include "flow/record/verify.h"
 #include "lib/base/io.h"
 #include "lib/base/limits.h"
 
@@ -80,8 +81,13 @@ int record_with(struct record *record, const char *words, record_visitor *visit,
     return visit_rows(&st, visit, context, err);
 }
 
-static int find_row(struct statement *st, struct arena *mem, const char *name,
-                    const struct json **out, struct err *err)
+struct found {
+    const struct json *json;
+    int64_t seq; /* of its row, whatever its text says */
+};
+
+static int find_row(struct statement *st, struct arena *mem, const char *name, struct found *out,
+                    struct err *err)
 {
     struct row row;
     int got = statement_step(st, err);
@@ -93,8 +99,9 @@ static int find_row(struct statement *st, struct arena *mem, const char *name,
                        "there is no receipt \"%s\"; \"brig receipts list\" shows what there is",
                        name);
     ledger_row(st, &row);
-    if (ledger_row_json(mem, &row, out, err) < 0)
+    if (ledger_row_json(mem, &row, &out->json, err) < 0)
         return -1;
+    out->seq = row.seq;
     got = statement_step(st, err);
     if (got > 0)
         return err_set(err, ERR_INVALID, "several receipts begin with \"%s\"; write more of the id",
@@ -102,11 +109,10 @@ static int find_row(struct statement *st, struct arena *mem, const char *name,
     return got;
 }
 
-int record_show(struct record *record, struct arena *mem, const char *name, const struct json **out,
+static int find(struct record *record, struct arena *mem, const char *name, struct found *out,
                 struct err *err)
 {
     AUTO_STATEMENT struct statement st = {0};
-    const struct json *found = NULL;
     char behind[ID_BYTES + 1];
     uint64_t seq = 0;
     bool by_seq = str_u64(str_of(name), &seq) && seq <= (uint64_t)SEQ_MAX;
@@ -128,10 +134,37 @@ int record_show(struct record *record, struct arena *mem, const char *name, cons
         statement_bind_text(&st, 1, str_of(name));
         statement_bind_text(&st, 2, str_of(behind));
     }
-    if (find_row(&st, mem, name, &found, err) < 0)
+    return find_row(&st, mem, name, out, err);
+}
+
+int record_show(struct record *record, struct arena *mem, const char *name, const struct json **out,
+                struct err *err)
+{
+    struct found found;
+
+    if (find(record, mem, name, &found, err) < 0)
         return -1;
-    *out = found;
+    *out = found.json;
     return 0;
+}
+
+int record_show_checked(struct record *record, const struct public_key *key, struct arena *mem,
+                        const char *name, const struct json **out, struct err *err)
+{
+    const char *fault = NULL;
+    struct found found;
+
+    if (find(record, mem, name, &found, err) < 0 ||
+        ledger_fault(record, found.seq, key, mem, &fault, err) < 0)
+        return -1;
+    *out = found.json;
+    if (!*fault)
+        return 0;
+    (void)err_set(err, ERR_INTEGRITY,
+                  "entry %lld of the ledger does not hold: %.200s; \"brig receipts verify\" checks "
+                  "all entries",
+                  (long long)found.seq, fault);
+    return 1;
 }
 
 int record_last(struct record *record, uint64_t *out, struct err *err)

@@ -117,6 +117,11 @@ AUTO_TYPE(record_bell)
 int record_show(struct record *record, struct arena *mem, const char *name, const struct json **out,
                 struct err *err) MUST_CHECK;
 
+/* The same; 1 when it is not what was signed with this key, or does not follow the entry before it:
+ * then *err says so, with ERR_INTEGRITY, and *out is what there is all the same. */
+int record_show_checked(struct record *record, const struct public_key *key, struct arena *mem,
+                        const char *name, const struct json **out, struct err *err) MUST_CHECK;
+
 /* Those whose text holds these words exactly, oldest first. Canonical JSON writes a member in one
  * way only, and quotes in texts differently: "\"advisory\":{" finds receipts with that member.
  * Looks at all there are. */

@@ -436,6 +436,90 @@ int record_end_of(struct record *record, const char *run_id, record_visitor *vis
     return got;
 }
 
+/* ---- one entry ---- */
+
+static const char *entry_alone_fault(const struct verifier *before, const struct entry *entry,
+                                     const struct public_key *key)
+{
+    const char *what;
+    char id[KEY_ID_BYTES];
+
+    key_id(key, id);
+    if (!str_is(entry->key_id, id))
+        return "another key than the one of this ledger signed it";
+    what = entry_fault(entry, key);
+    if (what)
+        return what;
+    if (entry->seq != before->last.seq + 1)
+        return "the entry before it is missing";
+    return link_fault(before, entry);
+}
+
+/* The next row as an entry; *fault when it is none. 0: there is no row. */
+static int read_entry(struct ledger_reading *reading, struct statement *st, struct row *row,
+                      struct entry *out, const char **fault, struct err *err)
+{
+    int got = statement_step(st, err);
+
+    *fault = NULL;
+    if (got <= 0)
+        return got;
+    ledger_row(st, row);
+    *out = (struct entry){0};
+    if (parse_row(reading, row, out, err) < 0)
+        *fault = err->text;
+    else
+        out->misfiled = !columns_agree(row, out);
+    return 1;
+}
+
+/* Its row is behind that of the entry before it, if that is there. */
+static int find_fault(struct ledger_reading *reading, struct statement *st, int64_t seq,
+                      const struct public_key *key, const char **fault, struct err *err)
+{
+    struct verifier *before = &reading->v;
+    struct entry entry;
+    struct row row;
+    int got = read_entry(reading, st, &row, &entry, fault, err);
+
+    if (got > 0 && row.seq != seq) {
+        before->last = (struct chain_head){(uint64_t)row.seq, entry.lamport_clock, entry.hash};
+        got = read_entry(reading, st, &row, &entry, fault, err);
+    }
+    if (got < 0)
+        return -1;
+    if (got == 0)
+        *fault = "it is missing";
+    else if (!*fault)
+        *fault = entry_alone_fault(before, &entry, key);
+    return 0;
+}
+
+int ledger_fault(struct record *record, int64_t seq, const struct public_key *key,
+                 struct arena *mem, const char **out, struct err *err)
+{
+    AUTO_STATEMENT struct statement st = {0};
+    const struct record_check check = {0}; /* without a head */
+    struct ledger_reading reading = {.v = {.check = &check},
+                                     .mem = ARENA(2 * RECEIPT_MEMORY_MAX),
+                                     .line = BUF(LINE_MAX_BYTES),
+                                     .body = BUF(LINE_MAX_BYTES)};
+    const char *fault = NULL;
+    int failed = statement_prepare(record->store,
+                                   "SELECT " LEDGER_ROW
+                                   " FROM receipts WHERE seq BETWEEN ?1 - 1 AND ?1 ORDER BY seq",
+                                   &st, err);
+
+    if (failed == 0) {
+        statement_bind_int(&st, 1, seq);
+        failed = find_fault(&reading, &st, seq, key, &fault, err);
+    }
+    if (failed == 0)
+        *out = arena_text(mem, str_of(fault ? fault : ""));
+    reading_done(&reading);
+    return failed;
+}
+
 /* ---- a file ---- */
 
 struct file_reading {

@@ -38,6 +38,10 @@ typedef int entry_visitor(void *context, const struct entry *entry, struct err *
 int ledger_verify(struct record *record, const struct record_check *check, uint64_t from,
                   entry_visitor *visit, void *context, struct record_report *out,
                   struct err *err) MUST_CHECK;
+/* What is wrong with the row of this number, or "": that it is not what was signed with the key,
+ * or does not follow the entry before it. What that one says of itself is believed. */
+int ledger_fault(struct record *record, int64_t seq, const struct public_key *key,
+                 struct arena *mem, const char **out, struct err *err) MUST_CHECK;
 /* These once more, each shown when it is authentic and still the same. ERR_INTEGRITY. */
 int ledger_verify_again(struct record *record, const struct public_key *key,
                         const struct place *places, size_t n, record_visitor *visit, void *context,

@@ -230,7 +230,10 @@ static const struct command receipts_show = {
     .values = "",
     .summary = "show one receipt whole",
     .help = "ID is a receipt id as printed by \"receipts list\" and \"sandbox exec\", the "
-            "beginning of one, or a sequence number.",
+            "beginning of one, or a sequence number. One that is not what was signed, or does not "
+            "follow the one before it, is shown all the same: what is wrong is said on standard "
+            "error, with --json the receipt stands in the details of the error, and the exit "
+            "status is 76.",
     .options = json_option,
     .run = run_receipts_show,
     .remote = remote_receipts_show,

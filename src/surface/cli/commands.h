@@ -108,6 +108,9 @@ int remote_approvals_reject(struct invocation *inv, struct remote *remote);
 /* Receipts as "receipts list" prints them. */
 #define RECEIPTS_LIST_DEFAULT 20
 int receipts_print(struct invocation *inv, const struct json *list, struct err *err) MUST_CHECK;
+/* One that does not hold, and why; returns the exit status. Shown all the same: whoever looks for
+ * what was changed wants to see it. With --json it is in the details of the error. */
+int receipt_doubted(struct invocation *inv, const struct json *receipt, const struct err *why);
 
 /* Handlers, by file. Each returns the exit status. */
 int run_sandbox_exec(struct invocation *inv);   /* exec.c */

@@ -125,17 +125,27 @@ int run_receipts_list(struct invocation *inv)
 
 /* ---- show ---- */
 
+int receipt_doubted(struct invocation *inv, const struct json *receipt, const struct err *why)
+{
+    if (!inv->json)
+        (void)cli_json(inv, receipt);
+    return cli_error_with(inv, why, view_reason(why->code), view_doubted(&inv->mem, receipt));
+}
+
 int run_receipts_show(struct invocation *inv)
 {
     AUTO(record) struct record *record = NULL;
     const struct json *receipt = NULL;
+    struct public_key key;
     const char *dir = NULL;
+    int doubtful = -1;
     struct err err;
 
-    if (open_ledger(inv, &dir, &record, &err) < 0 ||
-        record_show(record, &inv->mem, inv->operands.v[0], &receipt, &err) < 0)
+    if (open_ledger(inv, &dir, &record, &err) == 0 && record_own_key(dir, &key, &err) == 0)
+        doubtful = record_show_checked(record, &key, &inv->mem, inv->operands.v[0], &receipt, &err);
+    if (doubtful < 0)
         return cli_error(inv, &err);
-    return cli_json(inv, receipt);
+    return doubtful ? receipt_doubted(inv, receipt, &err) : cli_json(inv, receipt);
 }
 
 /* ---- verify ---- */

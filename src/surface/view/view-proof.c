@@ -74,3 +74,12 @@ struct json *view_token(struct arena *mem, const struct token *token)
     json_put_text(mem, object, "made_by", token->made_by);
     return object;
 }
+
+struct json *view_doubted(struct arena *mem, const struct json *receipt)
+{
+    struct json *details = json_object(mem), *copy = json_object(mem);
+
+    json_each(member, receipt) json_copy_member(mem, copy, member);
+    json_put(details, "receipt", copy);
+    return details;
+}

@@ -114,6 +114,9 @@ struct json *view_verification(struct arena *mem, const struct record_check *che
 /* Nothing is wrong; not knowing whether it is complete is not wrong. */
 bool view_is_good(const struct record_report *report);
 
+/* The details of the error that says why it does not hold. */
+struct json *view_doubted(struct arena *mem, const struct json *receipt);
+
 /* Without its words. */
 struct json *view_token(struct arena *mem, const struct token *token);
 /* Without its value. */
