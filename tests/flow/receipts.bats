@@ -244,6 +244,18 @@ holds_not() {
     run -0 brig receipts show 10
 }
 
+@test "the list says what each receipt is about" {
+    runs 1
+    run -0 brig freeze
+    run -0 brig unfreeze
+    run -0 brig receipts list
+    [[ "${lines[0]}" == *outcome*unfreeze*APPROVED* ]]
+    [[ "${lines[2]}" == *outcome*freeze*APPROVED* ]]
+    [[ "${lines[4]}" == *outcome*run*APPROVED* ]]
+    run -0 brig receipts list --json
+    json_is '.receipts[0].action' unfreeze
+}
+
 @test "a key that others can read, a newer schema and a damaged ledger are refused with a sentence" {
     without_daemon "its keeper has the key, and it has the ledger open, from before they were changed"
     runs 1

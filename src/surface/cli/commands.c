@@ -216,7 +216,8 @@ static const struct command receipts_list = {
     .path = "receipts list",
     .operands = "",
     .summary = "list the newest receipts",
-    .help = "One line a receipt: sequence number, time, kind, status, verdict, reason and id.",
+    .help =
+        "One line a receipt: sequence number, time, kind, action, status, verdict, reason and id.",
     .options = receipts_list_options,
     .run = run_receipts_list,
     .remote = remote_receipts_list,

@@ -29,11 +29,13 @@ struct listing {
     bool any;
 };
 
+/* Receipts of plain runs name no action (docs/formats/receipt.md); what else is absent shows as a
+ * dash. */
 static struct str member(const struct json *receipt, const char *name)
 {
-    struct str text = STR_LIT("-");
+    struct str text = strcmp(name, "action") == 0 ? STR_LIT("run") : STR_LIT("-");
 
-    (void)json_is_text(json_get(receipt, name), &text); /* absent shows as a dash */
+    (void)json_is_text(json_get(receipt, name), &text);
     return text;
 }
 
@@ -47,6 +49,7 @@ static int list_line(struct listing *listing, const struct json *receipt, struct
     } columns[] = {
         {"timestamp",   27},
         {"kind",        7 },
+        {"action",      15},
         {"status",      8 },
         {"verdict",     5 },
         {"reason_code", 26},
