@@ -16,6 +16,7 @@
 #include "flow/record/record.h"
 
 #include <assert.h>
+#include <string.h>
 
 /* The verdict of now is a refusal besides the rules. */
 static void note(struct prospect *prospect, const struct run *run)
@@ -73,13 +74,23 @@ static void meet_mode(struct govern *govern, struct run *run)
     govern_check_mode(run);
 }
 
+static bool is_driven(const char *provider)
+{
+    const char *const *names = execute_providers();
+
+    while (*names && strcmp(*names, provider) != 0)
+        names++;
+    return *names != NULL;
+}
+
 /* A release is for a program, which is found along the mounts of a plan; a budget is for a time,
- * which its limits say. */
+ * which its limits say. That nobody drives it is seen without looking at the machine. */
 static void meet_provider(struct govern *govern, struct run *run)
 {
+    bool needs_plan = run->demand.requires_release || govern_has_budget(govern, run);
     struct err err;
 
-    if (!run->demand.requires_release && !govern_has_budget(govern, run))
+    if (!needs_plan && is_driven(run->action.provider))
         return;
     if (govern_offer(govern, run) &&
         (run->demand.requires_release ? equip_plan(govern->equip, run, &err)
@@ -108,11 +119,12 @@ static void meet_release(struct govern *govern, struct run *run)
 static const struct {
     void (*meet)(struct govern *govern, struct run *run);
     bool is_last_word; /* a refusal leaves nothing to look at */
+    bool of_tools;     /* they are asked about, and run elsewhere (govern_consider()) */
 } steps[] = {
-    {meet_mode,             true },
-    {meet_provider,         true },
-    {meet_release,          false},
-    {govern_foresee_budget, false},
+    {meet_mode,             true,  false},
+    {meet_provider,         true,  false},
+    {meet_release,          false, true },
+    {govern_foresee_budget, false, false},
 };
 
 static void meet_all(struct govern *govern, struct prospect *prospect, struct run *run)
@@ -123,6 +135,8 @@ static void meet_all(struct govern *govern, struct prospect *prospect, struct ru
     for (size_t i = 0; i < COUNT(steps); i++) {
         bool refuses;
 
+        if (run->action.tool && !steps[i].of_tools)
+            continue;
         run->verdict = so_far;
         steps[i].meet(govern, run);
         refuses = run->verdict.kind == VERDICT_DENY;
@@ -138,6 +152,16 @@ static void meet_all(struct govern *govern, struct prospect *prospect, struct ru
     execute_forget(run);
 }
 
+/* A command that is a tool's, or the call of one as rules see it. */
+static int admit(const struct request *request, struct run *run, struct err *err)
+{
+    if (admit_run(request, run, err) < 0)
+        return -1;
+    if (request->tool)
+        run->action.tool = arena_text(&run->mem, str_of(request->tool));
+    return 0;
+}
+
 int govern_explain(struct govern *govern, const struct request *request, struct prospect *prospect,
                    struct run *run, struct err *err)
 {
@@ -145,7 +169,7 @@ int govern_explain(struct govern *govern, const struct request *request, struct 
     bool is_stopped;
 
     prospect->refusal_n = prospect->decider_n = 0;
-    if (admit_run(request, run, err) < 0 || judge_first(govern, prospect, run, &rules, err) < 0)
+    if (admit(request, run, err) < 0 || judge_first(govern, prospect, run, &rules, err) < 0)
         return -1;
     note_decider(prospect, govern->ceiling.policy, "ceiling");
     note_decider(prospect, govern->policy, "policy");

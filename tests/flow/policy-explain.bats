@@ -245,6 +245,36 @@ entries() {
     refusals POLICY_INVALID
 }
 
+@test "a command that is to run elsewhere, or that is a tool's, is judged as such" {
+    cat >p.yaml <<Y
+version: 1
+default: allow
+commands:
+  - {name: away, deny: [], provider: mock}
+  - {name: no-rm, deny: [rm, "**"], tool: bash}
+  - {name: writes, ask: [], tool: "write_*"}
+Y
+    foreseen 0 --policy p.yaml -- true
+    foreseen 77 --policy p.yaml --provider mock -- true
+    json_is .rule away
+    for provider in docker nosuch; do
+        foreseen 77 --policy p.yaml --provider $provider -- true
+        json_is .would_be_refused[0].reason_code "$(jq -r .reason_code <<<"$output")"
+    done
+    refusals PROVIDER_UNKNOWN
+
+    run -0 brig policy explain --policy p.yaml -- rm x
+    run -77 brig policy explain --policy p.yaml --tool bash --json -- rm x
+    json_is .rule no-rm
+    run -77 brig policy explain --policy p.yaml --tool write_file --json -- tool:write_file '{"path":"x"}'
+    json_is .verdict ASK
+    json_is .rule writes
+    json_is .effect DATA_WRITE
+    # Where it runs is not Brig's to say.
+    run -77 brig policy explain --policy p.yaml --tool write_file --provider docker --json -- ls
+    refusals ""
+}
+
 @test "a freeze is told to whom it concerns: everybody, a tenant, a principal" {
     brig freeze --reason "an incident" >/dev/null
     foreseen 77 -- ls

@@ -6,8 +6,6 @@
 
 #include "surface/cli/options.h"
 
-#define PROVIDERS "local mock"
-
 /* clang-format off */
 
 /* What a sandbox may use: the same flags wherever a plan is made. */

@@ -4,6 +4,7 @@
 /* What the tables of options and commands share. */
 
 #define ANY_NUMBER SIZE_MAX
+#define PROVIDERS "local mock" /* worth completing */
 
 #define OPTION_JSON                                                                                \
     {                                                                                              \

@@ -117,9 +117,11 @@ static int read_cost(struct invocation *inv, struct prospect *prospect, struct e
 static struct request request_of(struct invocation *inv)
 {
     const char *principal = option_text(inv, "--principal"), *tenant = option_text(inv, "--tenant");
+    const char *provider = option_text(inv, "--provider"), *tool = option_text(inv, "--tool");
 
     return (struct request){
-        .kind = ACTION_RUN,
+        .kind = tool ? ACTION_TOOL : ACTION_RUN,
+        .tool = tool,
         .argv = inv->operands,
         .env = option_words(inv, "--env"),
         .mounts = sandbox_mounts(inv),
@@ -127,7 +129,7 @@ static struct request request_of(struct invocation *inv)
         .principal = principal ? principal : arena_printf(&inv->mem, "uid:%u", (unsigned)getuid()),
         .tenant = tenant ? tenant : TENANT_DEFAULT,
         .image = "host",
-        .provider = "local",
+        .provider = provider ? provider : "local",
         .network = NETWORK_DEFAULT,
     };
 }
