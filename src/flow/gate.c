@@ -420,6 +420,24 @@ static int keep_word(struct govern *govern, struct arena *mem, const struct gate
     return write_doc(path, made, err);
 }
 
+static int refuse_word(const char *custodian, const char *why, struct err *err)
+{
+    return err_set(err, ERR_FORBIDDEN, "the word of %.64s does not count: %s", custodian, why);
+}
+
+int govern_gate_may_sign(struct govern *govern, const struct gate_report *report,
+                         const char *custodian, struct err *err)
+{
+    AUTO(approvals) struct approvals *approvals = NULL;
+    struct public_key key;
+    const char *why;
+
+    if (approvals_open(govern->state_dir, &approvals, err) < 0)
+        return -1;
+    why = unfit(govern, approvals, report, custodian, &key);
+    return why ? refuse_word(custodian, why, err) : 0;
+}
+
 static int take_word(struct govern *govern, struct arena *mem, const struct gate_report *report,
                      const struct word *word, struct err *err)
 {
@@ -434,8 +452,7 @@ static int take_word(struct govern *govern, struct arena *mem, const struct gate
                        GATE_VALID_S / 86400);
     why = hollow(govern, approvals, report, word, &key);
     if (why)
-        return err_set(err, ERR_FORBIDDEN, "the word of %.64s does not count: %s",
-                       word->signoff.custodian, why);
+        return refuse_word(word->signoff.custodian, why, err);
     return keep_word(govern, mem, report, word, err);
 }
 

@@ -515,6 +515,9 @@ struct gate_words {
 int govern_gate_look(struct govern *govern, struct arena *mem, const char *agent_id,
                      const char *version, unsigned n, struct gate_report *report,
                      struct gate_words *words, struct err *err) MUST_CHECK;
+/* ERR_FORBIDDEN: whatever he signs of this report, it would not count. */
+int govern_gate_may_sign(struct govern *govern, const struct gate_report *report,
+                         const char *custodian, struct err *err) MUST_CHECK;
 /* A custodian's word; ERR_FORBIDDEN: a condition is not met, or it is not his to give. */
 int govern_gate_sign(struct govern *govern, const struct request *request,
                      const struct gate_report *report, const struct gate_signoff *signoff,

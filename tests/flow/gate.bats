@@ -318,17 +318,22 @@ has_begun() {
     local now=$EPOCHSECONDS
     eventually 2 later_than "$now"
     clean_runs $N
+    # Also by those who are shown no preimage: what they sign is what anna would, with their name.
     signs() {
-        local preimage until=$((EPOCHSECONDS + 1000)) # one moment for what is signed and for the signature
-        preimage=$(gate report --as "$1" --expires-at $until --json | jq -r '.preimage | ltrimstr("sha256:")')
-        xxd -r -p <<<"$preimage" >preimage
+        local until=$((EPOCHSECONDS + 1000)) # one moment for what is signed and for the signature
+        gate report --as anna --expires-at $until --json | command jq -cSj --arg name "$1" '.signed | .custodian = $name' >said
+        printf 'brig/gate-signoff/1\0' | cat - said | openssl dgst -sha256 -binary >preimage
         gate sign --as "$1" --expires-at $until \
             --signature "$(openssl pkeyutl -sign -rawin -inkey "${2:-$1}.pem" -in preimage | xxd -p -c 128)"
     }
-    run -77 signs agent
-    says "an agent does not release itself"
-    run -77 signs "$(id -u)"
-    says "he let the agent run, and cannot judge it"
+    for act in signs "gate report --as"; do
+        # shellcheck disable=SC2086
+        run -77 $act agent
+        says "an agent does not release itself"
+        # shellcheck disable=SC2086
+        run -77 $act "$(id -u)"
+        says "he let the agent run, and cannot judge it"
+    done
     run -77 signs twin agent # somebody else's key
     says "the signature does not hold"
     run -0 signs twin
@@ -358,6 +363,23 @@ has_begun() {
     exec 9<&-
     [ "$status" -ne 0 ]
     says "somebody else has been signing"
+}
+
+@test "whose word would not count is told before he signs, as it is when he has" {
+    custodians
+    clean_runs $N
+    for name in nosuch agent; do
+        run -77 --separate-stderr gate report --as $name --json
+        [ "$(jq -r '.preimage // "none"' <<<"$output")" = none ]
+        run -77 --separate-stderr gate report --as $name
+        [ -z "$output" ]
+        told=$stderr
+        run -77 --separate-stderr gate sign --as $name --signature "$(printf '0%.0s' {1..128})"
+        [ "$stderr" = "$told" ]
+        [[ "$told" == *"the word of $name does not count: he is no custodian here" ]]
+    done
+    run gate report --as anna
+    says "preimage sha256:"
 }
 
 @test "until when a word holds can be a day, a moment or a while, and is shown as one" {

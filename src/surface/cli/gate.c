@@ -149,26 +149,48 @@ static void print_report(struct invocation *inv, const struct gate_call *gate)
     print_signed(inv, gate->words.valid);
 }
 
-static int put_preimage(struct invocation *inv, const struct gate_call *gate, struct json *doc,
-                        struct err *err)
+/* For one who signs elsewhere; none that would be refused afterwards. */
+static int put_preimage(struct invocation *inv, const struct gate_call *gate,
+                        const struct gate_signoff *signoff, struct json *doc, struct err *err)
 {
-    struct gate_signoff signoff;
     char text[HASH_TEXT_BYTES];
     struct hash preimage;
 
-    if (read_signoff(inv, &signoff, err) < 0)
-        return -1;
-    if (!signoff.custodian)
-        return 0;
-    if (gate_preimage(&gate->report, &signoff, &preimage, err) < 0)
+    if (govern_gate_may_sign(gate->call.govern, &gate->report, signoff->custodian, err) < 0 ||
+        gate_preimage(&gate->report, signoff, &preimage, err) < 0)
         return -1;
     hash_text(&preimage, text);
     json_put_text(&inv->mem, doc, "preimage", text);
-    json_put(doc, "signed", gate_signed(&inv->mem, &gate->report, &signoff));
-    json_put_int(&inv->mem, doc, "expires_at", signoff.expires_at);
-    if (!inv->json)
-        (void)fprintf(inv->out, "preimage %s, holds until %s\n", text,
-                      view_moment(&inv->mem, signoff.expires_at));
+    json_put(doc, "signed", gate_signed(&inv->mem, &gate->report, signoff));
+    json_put_int(&inv->mem, doc, "expires_at", signoff->expires_at);
+    return 0;
+}
+
+static int put_report(struct invocation *inv, const struct gate_call *gate, struct json *doc,
+                      struct err *err)
+{
+    struct gate_signoff signoff;
+
+    json_each(member, gate->report.json) json_copy_member(&inv->mem, doc, member);
+    json_put_text(&inv->mem, doc, "gate_report_sha256", gate->report.sha256);
+    json_put_bool(&inv->mem, doc, "met", is_met(gate));
+    json_put(doc, "signatures", signed_json(&inv->mem, &gate->words));
+    if (read_signoff(inv, &signoff, err) < 0)
+        return -1;
+    return signoff.custodian ? put_preimage(inv, gate, &signoff, doc, err) : 0;
+}
+
+static int show_report(struct invocation *inv, const struct gate_call *gate, const struct json *doc)
+{
+    const struct json *preimage = json_get(doc, "preimage");
+    int64_t until = 0;
+
+    if (inv->json)
+        return cli_json(inv, doc);
+    print_report(inv, gate);
+    if (preimage && json_is_int(json_get(doc, "expires_at"), &until))
+        (void)fprintf(inv->out, "preimage " STR_FMT ", holds until %s\n", STR_ARG(preimage->text),
+                      view_moment(&inv->mem, until));
     return 0;
 }
 
@@ -180,17 +202,10 @@ int run_gate_report(struct invocation *inv)
     int status;
 
     if (look(inv, &gate, &status) == 0) {
-        status = is_met(&gate) ? 0 : CLOSED_STATUS;
-        json_each(member, gate.report.json) json_copy_member(&inv->mem, doc, member);
-        json_put_text(&inv->mem, doc, "gate_report_sha256", gate.report.sha256);
-        json_put_bool(&inv->mem, doc, "met", is_met(&gate));
-        json_put(doc, "signatures", signed_json(&inv->mem, &gate.words));
-        if (!inv->json)
-            print_report(inv, &gate);
-        if (put_preimage(inv, &gate, doc, &err) < 0)
+        if (put_report(inv, &gate, doc, &err) < 0)
             status = cli_error(inv, &err);
-        else if (inv->json)
-            (void)cli_json(inv, doc);
+        else if ((status = show_report(inv, &gate, doc)) == 0)
+            status = is_met(&gate) ? 0 : CLOSED_STATUS;
     }
     sandbox_call_done(&gate.call);
     return status;
