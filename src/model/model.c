@@ -5,6 +5,10 @@
 
 #include "lib/base/limits.h"
 
+const char *const provider_names[] = {"local",  "mock",    "gvisor",     "microvm",
+                                      "docker", "ssh",     "kubernetes", "opensandbox",
+                                      "e2b",    "daytona", NULL};
+
 static const struct {
     const char *name;
     const char *unit;

@@ -5,6 +5,9 @@
 
 #include <stdbool.h>
 
+/* All names of providers there are, also of those this version cannot drive; NULL ends them. */
+extern const char *const provider_names[];
+
 /* What a provider can do on this machine, for this user: filled by execute, used by equip. Zero
  * offers nothing. */
 struct offer {

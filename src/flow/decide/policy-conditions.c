@@ -6,6 +6,7 @@
 #include "flow/decide/load-rule.h"
 #include "flow/decide/rule-match.h"
 #include "model/budget.h"
+#include "model/offer.h"
 
 /* ---- patterns ---- */
 
@@ -64,6 +65,41 @@ static int load_patterns(struct load *load, const struct json *value, const char
                             shown(load, one->text));
     }
     *out = (struct patterns){of, i};
+    return 0;
+}
+
+static const char *all_providers(struct load *load)
+{
+    const char *names = provider_names[0];
+
+    for (size_t i = 1; provider_names[i]; i++)
+        names = arena_printf(load->mem, "%s, %s", names, provider_names[i]);
+    return names;
+}
+
+static bool names_provider(const struct glob *pattern)
+{
+    for (size_t i = 0; provider_names[i]; i++)
+        if (glob_match(pattern, str_of(provider_names[i])))
+            return true;
+    return false;
+}
+
+/* Nothing ever runs at a provider of another name: such a rule would never hold, and a denial that
+ * was only written wrongly would let through what it is there for. */
+static int load_providers(struct load *load, const struct json *value, bool allowing,
+                          struct patterns *out)
+{
+    size_t i = 0;
+
+    if (!value)
+        return 0;
+    if (load_patterns(load, value, "\"provider\"", allowing, out) < 0)
+        return -1;
+    for (const struct json *one = first_of(value); i < count_of(value); one = one->next, i++)
+        if (!names_provider(out->of[i]))
+            return load_bad(load, one->mark, "no provider is called \"%s\"; there are %s",
+                            shown(load, one->text), all_providers(load));
     return 0;
 }
 
@@ -419,7 +455,7 @@ int load_conditions(struct load *load, const struct condition_keys *keys, bool a
     if (load_patterns(load, keys->principal, "\"principal\"", allowing, &conditions->principal) <
             0 ||
         load_patterns(load, keys->tenant, "\"tenant\"", allowing, &conditions->tenant) < 0 ||
-        load_patterns(load, keys->provider, "\"provider\"", allowing, &conditions->provider) < 0 ||
+        load_providers(load, keys->provider, allowing, &conditions->provider) < 0 ||
         load_patterns(load, keys->tool, "\"tool\"", allowing, &conditions->tool) < 0 ||
         load_env(load, keys->env, allowing, &conditions->env) < 0 ||
         load_paths(load, keys->paths, allowing, conditions) < 0 ||

@@ -8,10 +8,6 @@
 
 static const struct backend *const backends[] = {&backend_local, &backend_mock};
 
-/* Providers whose names we know and that this version cannot drive. */
-static const char *const absent[] = {"gvisor",     "microvm",     "docker", "ssh",
-                                     "kubernetes", "opensandbox", "e2b",    "daytona"};
-
 int execute_open(const char *state_dir, struct execute **out, struct err *err)
 {
     struct execute *execute = xcalloc(1, sizeof *execute);
@@ -83,8 +79,8 @@ int execute_offer(struct execute *execute, struct run *run, struct err *err)
             run->offer.provider = backends[i]->name;
             return backends[i]->offer(execute, run, err);
         }
-    for (size_t i = 0; i < COUNT(absent); i++)
-        if (strcmp(absent[i], name) == 0)
+    for (size_t i = 0; provider_names[i]; i++)
+        if (strcmp(provider_names[i], name) == 0)
             return err_set(err, ERR_UNAVAILABLE,
                            "provider %s is not part of this version; use local or mock", name);
     return err_set(err, ERR_NOT_FOUND, "there is no provider \"%.100s\"; there are local and mock",
