@@ -131,6 +131,34 @@ load common
     grep -q "integrity intact" seen
 }
 
+@test "a list with nothing in it says so, to people" {
+    while IFS='|' read -r words said; do
+        # shellcheck disable=SC2086
+        run -0 --separate-stderr brig $words </dev/null
+        [ -z "$output" ]
+        [ "$stderr" = "brig: $said" ] || { echo "$words: $stderr" >&2; return 1; }
+        # shellcheck disable=SC2086
+        run -0 --separate-stderr brig $words --json </dev/null
+        jq -e 'type == "object"' <<<"$output"
+        [ -z "$stderr" ]
+    done <<W
+receipts list|no receipts
+approvals list|nothing waits for a person
+approvals list --state used|no such approvals
+approvals custodians|nobody is a custodian ("brig approvals enroll")
+advisory report|no advisory sessions
+budget show|no budgets
+token list|no tokens
+vault list|no secrets
+image list|no images
+snapshot list|no snapshots
+sandbox list|no sandboxes
+pool list|no pools
+policy proposals list|no proposals wait (--all shows the others)
+policy trust list|no publisher is trusted
+W
+}
+
 @test "the manual names what is in the state directory" {
     manual=$BRIG_ROOT/man/brig.1.scd
     [ -e "$manual" ] || skip "only the programs are here"

@@ -245,6 +245,8 @@ static int report(struct invocation *inv, struct reporting *reporting, struct er
     if (!inv->json) {
         for (const struct json *one = list->first; one; one = one->next)
             print_session(inv, one);
+        if (!list->n)
+            cli_none(inv, "no advisory sessions");
         return 0;
     }
     json_put(doc, "sessions", list);

@@ -44,6 +44,7 @@ struct listing {
     struct invocation *inv;
     struct json *list;
     uint64_t last;
+    size_t n;
 };
 
 static uint64_t limit_wanted(struct invocation *inv)
@@ -51,6 +52,12 @@ static uint64_t limit_wanted(struct invocation *inv)
     uint64_t limit = option_number(inv, "--limit");
 
     return limit ? limit : LIST_DEFAULT;
+}
+
+static bool is_narrowed(const struct invocation *inv)
+{
+    return option_text(inv, "--state") || option_text(inv, "--requester") ||
+           option_number(inv, "--after");
 }
 
 /* Where the next page begins, for people; documents have it as next_after. */
@@ -62,6 +69,8 @@ static int print_list(struct invocation *inv, const struct json *doc)
         return cli_json(inv, doc);
     for (const struct json *one = list ? list->first : NULL; one; one = one->next)
         print_approval_line(inv, one);
+    if (!list || !list->n)
+        cli_none(inv, is_narrowed(inv) ? "no such approvals" : "nothing waits for a person");
     if (doc_bool(doc, "more"))
         (void)fprintf(inv->err, "%s: there may be more: --after %llu\n", inv->program,
                       (unsigned long long)doc_number(doc, "next_after"));
@@ -93,7 +102,7 @@ static int state_wanted(struct invocation *inv)
 int run_approvals_list(struct invocation *inv)
 {
     AUTO(approvals) struct approvals *approvals = NULL;
-    struct listing listing = {inv, json_array(&inv->mem), option_number(inv, "--after")};
+    struct listing listing = {inv, json_array(&inv->mem), option_number(inv, "--after"), 0};
     struct json *result = json_object(&inv->mem);
     struct approvals_query query = {
         .state = state_wanted(inv),
@@ -394,6 +403,7 @@ static int on_custodian(void *context, const struct custodian *custodian, struct
     char id[KEY_ID_BYTES];
 
     (void)err;
+    listing->n++;
     key_id(&custodian->key, id);
     if (inv->json)
         json_push(listing->list, view_custodian(&inv->mem, custodian));
@@ -419,7 +429,7 @@ static int remove_custodian(struct invocation *inv, const char *name)
 int run_approvals_custodians(struct invocation *inv)
 {
     AUTO(approvals) struct approvals *approvals = NULL;
-    struct listing listing = {inv, json_array(&inv->mem), 0};
+    struct listing listing = {inv, json_array(&inv->mem), 0, 0};
     struct json *result = json_object(&inv->mem);
     struct err err;
 
@@ -428,6 +438,8 @@ int run_approvals_custodians(struct invocation *inv)
     if (open_store(inv, &approvals, &err) < 0 ||
         custodian_each(approvals, on_custodian, &listing, &err) < 0)
         return cli_error(inv, &err);
+    if (listing.n == 0)
+        cli_none(inv, "nobody is a custodian (\"brig approvals enroll\")");
     json_put(result, "custodians", listing.list);
     return inv->json ? cli_json(inv, result) : 0;
 }

@@ -86,6 +86,8 @@ int run_budget_show(struct invocation *inv)
     doc = view_budgets(&inv->mem, &state, option_text(inv, "--principal"));
     if (inv->json)
         return cli_json(inv, doc);
+    if (!json_get(doc, "budgets")->n)
+        cli_none(inv, "no budgets");
     json_each(budget, json_get(doc, "budgets")) print_budget(inv, budget);
     print_prices(inv, json_get(doc, "prices"));
     return 0;

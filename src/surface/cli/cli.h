@@ -108,6 +108,9 @@ struct words option_words(struct invocation *inv, const char *name);     /* all 
 /* Prints one JSON value and a newline on standard output; returns the exit status. */
 int cli_json(struct invocation *inv, const struct json *value);
 
+/* For people, where a list has nothing in it: "brig: no images" on standard error. */
+void cli_none(const struct invocation *inv, const char *what);
+
 /* Reports a failure and returns the exit status: "brig: text" on standard error, or with --json
  * {"error":{"message","type","code","reason_code","details"}} on standard output. The long form
  * names a reason other than the one the code implies; details may be NULL. */

@@ -399,6 +399,8 @@ int run_image_list(struct invocation *inv)
         for (size_t j = 0; !inv->json && j < images[i].names.n; j++)
             print_line(inv, &images[i], images[i].names.v[j]);
     }
+    if (n == 0)
+        cli_none(inv, "no images");
     if (!inv->json)
         return 0;
     json_put(answer, "images", list);

@@ -286,8 +286,8 @@ int run_sandbox_list(struct invocation *inv)
     listing.list = json_array(&inv->mem);
     if (execute_kept_each(govern_execute(call.govern), on_listed, &listing, &err) < 0)
         return cli_error(inv, &err);
-    if (!inv->json && listing.n == 0)
-        (void)fprintf(inv->err, "%s: no sandboxes\n", inv->program);
+    if (listing.n == 0)
+        cli_none(inv, "no sandboxes");
     json_put(result, "sandboxes", listing.list);
     return inv->json ? cli_json(inv, result) : 0;
 }

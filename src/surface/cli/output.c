@@ -40,6 +40,12 @@ int cli_json(struct invocation *inv, const struct json *value)
     return 0;
 }
 
+void cli_none(const struct invocation *inv, const char *what)
+{
+    if (!inv->json)
+        (void)fprintf(inv->err, "%s: %s\n", inv->program, what);
+}
+
 /* What stands behind this line break is a line of a file, as mark_show() shows it. */
 static bool begins_excerpt(struct str rest)
 {

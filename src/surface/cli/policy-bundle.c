@@ -219,6 +219,8 @@ static int list_publishers(struct invocation *inv)
             (void)fputc('\n', inv->out);
         }
     }
+    if (!list->n)
+        cli_none(inv, "no publisher is trusted");
     json_put(answer, "publishers", copies);
     return inv->json ? cli_json(inv, answer) : 0;
 }

@@ -56,6 +56,7 @@ static int list(struct invocation *inv, const char *state_dir, struct err *err)
 {
     struct json *answer = json_object(&inv->mem), *wanted = json_array(&inv->mem);
     const struct json *all = NULL;
+    bool any = false;
 
     if (govern_proposals(state_dir, &inv->mem, &all, err) < 0)
         return cli_error(inv, err);
@@ -65,6 +66,7 @@ static int list(struct invocation *inv, const char *state_dir, struct err *err)
 
         if (!is_wanted(inv, record))
             continue;
+        any = true;
         if (!inv->json) {
             print_line(inv, record);
             continue;
@@ -73,6 +75,9 @@ static int list(struct invocation *inv, const char *state_dir, struct err *err)
         json_each(member, record) json_copy_member(&inv->mem, one, member);
         json_push(wanted, one);
     }
+    if (!any)
+        cli_none(inv, option_flag(inv, "--all") ? "no proposals"
+                                                : "no proposals wait (--all shows the others)");
     json_put(answer, "proposals", wanted);
     return inv->json ? cli_json(inv, answer) : 0;
 }

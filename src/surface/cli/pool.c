@@ -241,8 +241,8 @@ int run_pool_list(struct invocation *inv)
     for (size_t i = 0; i < keys.n; i++)
         if (list_one(inv, govern_execute(call.govern), keys.v[i], list, &err) < 0)
             return cli_error(inv, &err);
-    if (!inv->json && keys.n == 0)
-        (void)fprintf(inv->err, "%s: no pools\n", inv->program);
+    if (keys.n == 0)
+        cli_none(inv, "no pools");
     json_put(result, "pools", list);
     return inv->json ? cli_json(inv, result) : 0;
 }

@@ -29,6 +29,20 @@ struct listing {
     bool any;
 };
 
+static void list_begin(const struct listing *listing)
+{
+    if (listing->inv->json)
+        (void)fprintf(listing->inv->out, "{\"receipts\":[");
+}
+
+static void list_end(const struct listing *listing)
+{
+    if (listing->inv->json)
+        (void)fprintf(listing->inv->out, "]}\n");
+    else if (!listing->any)
+        cli_none(listing->inv, "no receipts");
+}
+
 /* Receipts of plain runs name no action (docs/formats/receipt.md); what else is absent shows as a
  * dash. */
 static struct str member(const struct json *receipt, const char *name)
@@ -79,28 +93,28 @@ static int list_json(struct listing *listing, const struct json *receipt, struct
     if (json_compact(receipt, &text, err) < 0)
         return -1;
     (void)fprintf(listing->inv->out, "%s\n%s", listing->any ? "," : "", buf_text(&text));
-    listing->any = true;
     return 0;
 }
 
 static int on_receipt(void *context, const struct json *receipt, struct err *err)
 {
     struct listing *listing = context;
+    int failed =
+        listing->inv->json ? list_json(listing, receipt, err) : list_line(listing, receipt, err);
 
-    return listing->inv->json ? list_json(listing, receipt, err) : list_line(listing, receipt, err);
+    listing->any = true;
+    return failed;
 }
 
 int receipts_print(struct invocation *inv, const struct json *list, struct err *err)
 {
     struct listing listing = {inv, false};
 
-    if (inv->json)
-        (void)fprintf(inv->out, "{\"receipts\":[");
+    list_begin(&listing);
     for (const struct json *receipt = list ? list->first : NULL; receipt; receipt = receipt->next)
         if (on_receipt(&listing, receipt, err) < 0)
             return -1;
-    if (inv->json)
-        (void)fprintf(inv->out, "]}\n");
+    list_end(&listing);
     return 0;
 }
 
@@ -117,12 +131,10 @@ int run_receipts_list(struct invocation *inv)
         query.limit = limit > UINT32_MAX ? UINT32_MAX : (unsigned)limit;
     if (open_ledger(inv, &dir, &record, &err) < 0)
         return cli_error(inv, &err);
-    if (inv->json)
-        (void)fprintf(inv->out, "{\"receipts\":[");
+    list_begin(&listing);
     if (record_list(record, &query, on_receipt, &listing, &err) < 0)
         return cli_error(inv, &err);
-    if (inv->json)
-        (void)fprintf(inv->out, "]}\n");
+    list_end(&listing);
     return 0;
 }
 

@@ -69,8 +69,8 @@ int remote_sandbox_list(struct invocation *inv, struct remote *remote)
         if (list_page(inv, remote, shown, &next, &err) < 0)
             return remote_failed(inv, remote, &err);
     while (next);
-    if (!inv->json && shown->n == 0)
-        (void)fprintf(inv->err, "%s: no sandboxes\n", inv->program);
+    if (shown->n == 0)
+        cli_none(inv, "no sandboxes");
     json_put(result, "sandboxes", shown);
     return inv->json ? cli_json(inv, result) : 0;
 }

@@ -42,8 +42,8 @@ int run_snapshot_list(struct invocation *inv)
                           all[i].sandbox_id, all[i].name,
                           *all[i].digest ? all[i].digest : "digest to come");
     }
-    if (!inv->json && n == 0)
-        (void)fprintf(inv->err, "%s: no snapshots\n", inv->program);
+    if (n == 0)
+        cli_none(inv, "no snapshots");
     json_put(result, "snapshots", list);
     return inv->json ? cli_json(inv, result) : 0;
 }

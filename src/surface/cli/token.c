@@ -139,6 +139,7 @@ int run_token_create(struct invocation *inv)
 struct listing {
     struct invocation *inv;
     struct json *list;
+    bool any;
 };
 
 static int on_token(void *context, const struct token *token, struct err *err)
@@ -147,6 +148,7 @@ static int on_token(void *context, const struct token *token, struct err *err)
     struct invocation *inv = listing->inv;
 
     (void)err;
+    listing->any = true;
     if (inv->json)
         json_push(listing->list, view_token(&inv->mem, token));
     else
@@ -166,6 +168,8 @@ int run_token_list(struct invocation *inv)
     if (cli_state(inv, &state_dir, &err) < 0 || access_open(state_dir, &access, &err) < 0 ||
         access_each(access, option_text(inv, "--tenant"), on_token, &listing, &err) < 0)
         return cli_error(inv, &err);
+    if (!listing.any)
+        cli_none(inv, "no tokens");
     json_put(result, "tokens", listing.list);
     return inv->json ? cli_json(inv, result) : 0;
 }

@@ -284,6 +284,8 @@ int run_vault_list(struct invocation *inv)
                           view_moment(&inv->mem, records[i].changed_at), records[i].binding_n,
                           records[i].binding_n == 1 ? "" : "s");
     }
+    if (n == 0)
+        cli_none(inv, "no secrets");
     json_put(result, "secrets", list);
     return inv->json ? cli_json(inv, result) : 0;
 }
