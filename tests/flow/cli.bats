@@ -4,6 +4,10 @@
 
 load common
 
+teardown() {
+    [ -z "${APART-}" ] || rm -rf "$APART"
+}
+
 @test "every command of the overview has help" {
     run brig --help
     status_is 0
@@ -157,6 +161,20 @@ pool list|no pools
 policy proposals list|no proposals wait (--all shows the others)
 policy trust list|no publisher is trusted
 W
+}
+
+@test "a state directory of somebody else says whose it is" {
+    need setpriv
+    is_root || skip "needs another user"
+    APART=$(mktemp -d /tmp/brig-test-XXXXXX) # where everybody can go
+    cp "$BRIG" "$APART/brig"
+    chmod 711 "$APART"
+    mkdir -m 0700 "$APART/state"
+    for words in "receipts list" "approvals list" "advisory report" "token list"; do
+        # shellcheck disable=SC2086
+        BRIG_HOME=$APART/state run -77 setpriv --reuid=65534 --regid=65534 --clear-groups "$APART/brig" $words
+        says "the state directory $APART/state belongs to user 0, not to you (65534): set BRIG_HOME to one of your own"
+    done
 }
 
 @test "the manual names what is in the state directory" {

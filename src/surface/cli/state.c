@@ -45,7 +45,8 @@ static int state_name(struct arena *mem, const char **out, struct err *err)
 
 static int check_owner(const char *path, struct err *err)
 {
-    AUTO_FD int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    /* Whose it is can be seen where nothing in it can be read. */
+    AUTO_FD int fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
     struct stat s;
 
     if (fd < 0 || fstat(fd, &s) < 0)
