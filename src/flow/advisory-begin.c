@@ -23,7 +23,6 @@
 #include <unistd.h>
 
 #define HOLD_WAIT_MS 5000
-#define HOLD_LOOK_MS 5
 
 static bool begins_with(const char *name, const char *prefix)
 {
@@ -51,8 +50,6 @@ static void clear(int folder_fd)
 
 int sessions_hold(const char *folder, int *out, struct err *err)
 {
-    const struct timespec moment = {.tv_nsec = HOLD_LOOK_MS * 1000000L};
-    uint64_t until_us = clock_us() + HOLD_WAIT_MS * 1000ULL;
     AUTO_FD int fd = -1;
 
     if (dir_make(folder, 0700, err) < 0)
@@ -62,15 +59,12 @@ int sessions_hold(const char *folder, int *out, struct err *err)
         return err_os(err, "opening %s", folder);
     if (flock(fd, LOCK_EX | LOCK_NB) == 0)
         clear(fd);
-    while (flock(fd, LOCK_SH | LOCK_NB) < 0) {
-        if (errno != EWOULDBLOCK && errno != EINTR)
-            return err_os(err, "locking %s", folder);
-        if (clock_us() >= until_us)
-            return err_set(err, ERR_UNAVAILABLE,
-                           "somebody else has been clearing %s for %d seconds; try again", folder,
-                           HOLD_WAIT_MS / 1000);
-        (void)nanosleep(&moment, NULL);
-    }
+    if (!lock_wait(fd, LOCK_SH, HOLD_WAIT_MS))
+        return errno == EWOULDBLOCK
+                   ? err_set(err, ERR_UNAVAILABLE,
+                             "somebody else has been clearing %s for %d seconds; try again", folder,
+                             HOLD_WAIT_MS / 1000)
+                   : err_os(err, "locking %s", folder);
     *out = TAKE_FD(fd);
     return 0;
 }

@@ -27,7 +27,6 @@
 
 #define GATE_TEXT_MAX (1024UL * 1024)
 #define LOCK_WAIT_MS 5000
-#define LOCK_LOOK_MS 5
 #define CLOCK_STEP_S 10 /* clocks are set right by some seconds, back as well */
 
 static const char *text_at(struct arena *mem, const struct json *json, const char *key)
@@ -375,19 +374,15 @@ static int refuse_open(const struct gate_report *report, struct err *err)
 static int lock_folder(const char *folder, int *out, struct err *err)
 {
     AUTO_FD int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-    const struct timespec moment = {.tv_nsec = LOCK_LOOK_MS * 1000000L};
 
     if (fd < 0)
         return err_os(err, "opening %s", folder);
-    for (unsigned i = 0; flock(fd, LOCK_EX | LOCK_NB) < 0; i++) {
-        if (errno != EWOULDBLOCK && errno != EINTR)
-            return err_os(err, "locking %s", folder);
-        if (i == LOCK_WAIT_MS / LOCK_LOOK_MS)
-            return err_set(err, ERR_UNAVAILABLE,
-                           "somebody else has been signing for %d seconds; try again",
-                           LOCK_WAIT_MS / 1000);
-        (void)nanosleep(&moment, NULL);
-    }
+    if (!lock_wait(fd, LOCK_EX, LOCK_WAIT_MS))
+        return errno == EWOULDBLOCK
+                   ? err_set(err, ERR_UNAVAILABLE,
+                             "somebody else has been signing for %d seconds; try again",
+                             LOCK_WAIT_MS / 1000)
+                   : err_os(err, "locking %s", folder);
     *out = TAKE_FD(fd);
     return 0;
 }

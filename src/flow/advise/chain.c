@@ -21,7 +21,6 @@
 /* Whoever holds a session adds a turn or does what was confirmed. One that is stopped meanwhile
  * must not stop those who wait. */
 #define HOLD_WAIT_MS 5000
-#define HOLD_LOOK_MS 2
 
 static void hash_event(struct str body, struct hash *out)
 {
@@ -330,19 +329,12 @@ int chain_sync(struct advise *advise, struct err *err)
 
 int hold_take(struct advise *advise, struct hold *out, struct err *err)
 {
-    uint64_t until_us = clock_us() + HOLD_WAIT_MS * 1000ULL;
-
-    while (flock(advise->events_fd, LOCK_EX | LOCK_NB) < 0) {
-        const struct timespec moment = {.tv_nsec = HOLD_LOOK_MS * 1000000L};
-
-        if (errno != EWOULDBLOCK && errno != EINTR)
-            return err_os(err, "waiting for session %s", advise->id);
-        if (clock_us() >= until_us)
-            return err_set(err, ERR_UNAVAILABLE,
-                           "somebody else has held session %s for %d seconds; try again",
-                           advise->id, HOLD_WAIT_MS / 1000);
-        (void)nanosleep(&moment, NULL);
-    }
+    if (!lock_wait(advise->events_fd, LOCK_EX, HOLD_WAIT_MS))
+        return errno == EWOULDBLOCK
+                   ? err_set(err, ERR_UNAVAILABLE,
+                             "somebody else has held session %s for %d seconds; try again",
+                             advise->id, HOLD_WAIT_MS / 1000)
+                   : err_os(err, "waiting for session %s", advise->id);
     out->advise = advise;
     return chain_read(advise, err);
 }

@@ -21,7 +21,6 @@
 #define TALLY_TEXT_MAX (16 * KIB)
 #define REPORT_WAIT_MS 10000 /* whoever sends has nothing else to do, and nobody waits for it */
 #define DROPPED_WAIT_MS 100  /* somebody's command goes on behind that */
-#define LOCK_REST_MS 5
 
 static const char *path_of(struct arena *mem, const char *root_dir, const char *name)
 {
@@ -85,17 +84,11 @@ static void write_tally(struct arena *mem, const char *root_dir, const struct no
         (void)!file_exchange(path_of(mem, root_dir, "tally.json"), text.p, text.n, 0600, &ignored);
 }
 
-static int lock(const char *path, int wait_ms)
+static int lock(const char *path, unsigned wait_ms)
 {
-    const struct timespec moment = {.tv_nsec = LOCK_REST_MS * 1000000L};
     AUTO_FD int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
 
-    for (int i = 0; fd >= 0 && i < wait_ms / LOCK_REST_MS; i++) {
-        if (flock(fd, LOCK_EX | LOCK_NB) == 0)
-            return TAKE_FD(fd);
-        (void)nanosleep(&moment, NULL);
-    }
-    return -1;
+    return fd >= 0 && lock_wait(fd, LOCK_EX, wait_ms) ? TAKE_FD(fd) : -1;
 }
 
 static void note_error(struct notify_tally *tally, const char *who, const char *text)

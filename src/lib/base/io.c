@@ -15,7 +15,7 @@
 #include "lib/base/clock.h"
 
 #define LOCK_WAIT_MS 5000
-#define LOCK_LOOK_MS 5
+#define LOCK_LOOK_MS 2
 
 int write_all(int fd, const void *bytes, size_t n, struct err *err)
 {
@@ -207,19 +207,29 @@ int dir_remove(int dir_fd, const char *name, struct err *err)
     return 0;
 }
 
-int file_lock(int fd, const char *path, struct err *err)
+bool lock_wait(int fd, int how, unsigned wait_ms)
 {
     const struct timespec moment = {.tv_nsec = LOCK_LOOK_MS * 1000000L};
-    uint64_t until_us = clock_us() + LOCK_WAIT_MS * 1000ULL;
+    uint64_t until_us = clock_us() + wait_ms * 1000ULL;
 
-    while (flock(fd, LOCK_EX | LOCK_NB) < 0) {
+    while (flock(fd, how | LOCK_NB) < 0) {
         if (errno != EWOULDBLOCK && errno != EINTR)
-            return err_os(err, "locking %s", path);
-        if (clock_us() >= until_us)
-            return err_set(err, ERR_UNAVAILABLE,
-                           "somebody else has kept %s for %d seconds; try again", path,
-                           LOCK_WAIT_MS / 1000);
+            return false;
+        if (clock_us() >= until_us) {
+            errno = EWOULDBLOCK;
+            return false;
+        }
         (void)nanosleep(&moment, NULL);
     }
-    return 0;
+    return true;
+}
+
+int file_lock(int fd, const char *path, struct err *err)
+{
+    if (lock_wait(fd, LOCK_EX, LOCK_WAIT_MS))
+        return 0;
+    return errno == EWOULDBLOCK ? err_set(err, ERR_UNAVAILABLE,
+                                          "somebody else has kept %s for %d seconds; try again",
+                                          path, LOCK_WAIT_MS / 1000)
+                                : err_os(err, "locking %s", path);
 }

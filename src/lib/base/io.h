@@ -21,7 +21,11 @@ int file_replace(const char *path, const void *bytes, size_t n, unsigned mode,
 int file_exchange(const char *path, const void *bytes, size_t n, unsigned mode,
                   struct err *err) MUST_CHECK;
 
-/* flock() alone on a file that nobody keeps for more than a moment; it ends with the descriptor.
+/* flock() LOCK_EX or LOCK_SH, waited for so long at most. False: errno says why; EWOULDBLOCK is
+ * that somebody else had it all the time. */
+bool lock_wait(int fd, int how, unsigned wait_ms);
+
+/* The same alone on a file that nobody keeps for more than a moment; it ends with the descriptor.
  * ERR_UNAVAILABLE: somebody keeps it all the same, because he was stopped, say. */
 int file_lock(int fd, const char *path, struct err *err) MUST_CHECK;
 
