@@ -49,6 +49,29 @@ small_tree() {
     done <<<"$rows"
 }
 
+# By its name or its folder's; those of canonical JSON are named without their ending.
+@test "every file of vectors is read by a test, and every file of tests is run" {
+    unread=''
+    for file in $(find tests/vectors -type f ! -name '*.mjs'); do
+        name=${file##*/}
+        case $file in
+        tests/vectors/json-canonical/*) name="\"${name%.*}\"" ;;
+        esac
+        grep -rqF --include='*.[ch]' --include='*.mjs' --include='*.bats' --include='*.bash' -- "$name" tests || unread+=" $file"
+    done
+    for file in tests/flow/*.bats tests/attack/*.bats tests/lint/*.bats; do
+        name=${file##*/}
+        grep -qF "'${name%.bats}'" "${file%/*}/meson.build" || unread+=" $file"
+    done
+    for file in $(find tests/unit -name '*-test.c') tests/fuzz/*-fuzz.c; do
+        name=${file##*/}
+        name=${name%.c}
+        grep -qE "'(${name%-*}|$name\.c)'" "${file%/*}/meson.build" || unread+=" $file"
+    done
+    echo "$unread"
+    [ -z "$unread" ]
+}
+
 @test "no test has a check that cannot fail" {
     # bash -e does not see a failure behind "!"; "not" and "run !" are seen. Where an "||" follows, it is a condition.
     # bats' run is a subshell: a wait in it has no children, and answers 127 while they still run.

@@ -40,6 +40,11 @@ TEST(conditions_narrow_a_rule_and_count_closed_when_unknown)
     check_decisions(VECTORS "conditions.yaml");
 }
 
+TEST(paths_are_those_of_the_folder_a_run_begins_in)
+{
+    check_decisions(VECTORS "paths.yaml");
+}
+
 TEST(no_command_is_a_denial_and_an_error)
 {
     AUTO(policy) struct policy *policy = NULL;

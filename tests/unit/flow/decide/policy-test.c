@@ -75,6 +75,11 @@ TEST(wrong_network_rules_are_refused_with_their_place)
     check_refused_file(VECTORS "refused/budget.yaml");
 }
 
+TEST(wrong_secrets_and_paths_are_refused_with_their_place)
+{
+    check_refused_file(VECTORS "refused/secrets.yaml");
+}
+
 /* ---- ceilings ---- */
 
 static void many_paths(struct buf *text, size_t read_only, size_t read_write)
