@@ -112,8 +112,8 @@ int govern_elevate(struct govern *govern, const struct request *request,
     struct request made = *request;
 
     made.kind = ACTION_ELEVATE;
-    made.provider = "host";
-    made.image = "host";
+    made.provider = PROVIDER_HOST;
+    made.image = IMAGE_HOST;
     made.no_pool = true;
     made.stdin_stream = false;
     made.network = NETWORK_DEFAULT;

@@ -203,6 +203,37 @@ void run_enter(struct run *run, enum stage stage)
     run->entered_us[stage] = clock_us();
 }
 
+static bool has_workspace(const struct action *action)
+{
+    if (action->workspace != WORKSPACE_UNSET)
+        return true;
+    for (size_t i = 0; i < action->mount_n; i++)
+        if (strcmp(action->mounts[i].target, WORKSPACE_TARGET) == 0)
+            return true;
+    return false;
+}
+
+const char *action_start(const struct action *action)
+{
+    if (action->workdir)
+        return action->workdir;
+    return has_workspace(action) ? WORKSPACE_TARGET : NULL;
+}
+
+const char *run_start(const struct run *run)
+{
+    const struct action *action = &run->action;
+    const char *start = run->plan.workdir ? run->plan.workdir : action_start(action);
+
+    if (start)
+        return start;
+    if (action->kind == ACTION_TOOL)
+        return WORKSPACE_TARGET;
+    if (action->provider && strcmp(action->provider, PROVIDER_HOST) == 0)
+        return "/";
+    return !action->image || strcmp(action->image, IMAGE_HOST) == 0 ? HOME_TARGET : NULL;
+}
+
 uint64_t run_limit_most(const struct run *run, enum limit_kind kind)
 {
     uint64_t policy = run->demand.limits.of[kind].value, layers = run->demand.most[kind];

@@ -34,7 +34,12 @@ struct mount_ask {
     enum mount_access access;
 };
 
+/* The image that is this machine's own system directories, and the provider without walls. */
+#define IMAGE_HOST "host"
+#define PROVIDER_HOST "host"
+
 #define WORKSPACE_TARGET "/workspace"
+#define HOME_TARGET "/home/sandbox"
 #define ADVISORY_AGENT_TARGET "/sandbox/agent"
 #define ADVISORY_INPUT_TARGET "/sandbox/input"
 #define ADVISORY_OUTPUT_TARGET "/sandbox/output"
@@ -608,3 +613,10 @@ struct limit run_limit_elevated(const struct run *run, enum limit_kind kind);
 void run_init(struct run *run);
 void run_done(struct run *run);
 void run_enter(struct run *run, enum stage stage);
+
+/* Where a command starts inside, as far as the request says; NULL: where its image says, or at
+ * home. */
+const char *action_start(const struct action *action);
+/* The same as far as it is known; NULL: its image says, which is known once there is a plan. A
+ * tool's is that of a project, which is what its rules are about. */
+const char *run_start(const struct run *run);

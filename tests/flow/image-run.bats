@@ -22,6 +22,22 @@ in_image() { run brig sandbox exec --quiet --image bb -- /bin/sh -c "$1"; }
     [ "${lines[2]}" = "not the host" ]
 }
 
+@test "rules do not guess in which folder an image's commands start" {
+    printf '%s\n' 'version: 1' 'paths:' '  - {name: kept, deny: "/work/kept/**"}' >"$WORK/kept.yaml"
+    run brig sandbox exec --image bb --policy "$WORK/kept.yaml" -- /bin/cat kept/x
+    status_is 77
+    [[ "$output" == *"POLICY_DENY"*"only the image says where relative paths begin; say it with --workdir"* ]]
+    run brig sandbox exec --image bb --policy "$WORK/kept.yaml" --workdir /work -- /bin/cat kept/x
+    status_is 77
+    [[ "$output" != *"only the image says"* ]]
+    # The control: where it is said, or the path is whole, other files may be named.
+    run brig sandbox exec --quiet --image bb --policy "$WORK/kept.yaml" --workdir /bin -- /bin/ls cat
+    status_is 0
+    [ "$output" = cat ]
+    run brig sandbox exec --quiet --image bb --policy "$WORK/kept.yaml" -- /bin/ls /bin/cat
+    status_is 0
+}
+
 @test "variables that were asked for win over the image's" {
     run brig sandbox exec --quiet --image bb --env GREETING=bye -- /bin/sh -c 'echo $GREETING'
     status_is 0

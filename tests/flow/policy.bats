@@ -90,6 +90,35 @@ write() {
     json_is '.policies[1].error' null
 }
 
+@test "relative paths are those of the folder a command starts in" {
+    printf '%s\n' 'version: 1' 'default: allow' 'paths:' '  - {name: home, deny: "/home/sandbox/kept/**"}' \
+        '  - {name: project, deny: "/workspace/kept/**"}' >kept.yaml
+    mkdir project
+    run brig sandbox exec --policy kept.yaml -- touch kept/x
+    status_is 77
+    [[ "$output" == *"rule home, line 4"* ]]
+    run brig sandbox exec --policy kept.yaml --workspace project:rw -- touch kept/x
+    status_is 77
+    [[ "$output" == *"rule project, line 5"* ]]
+    run brig sandbox exec --policy kept.yaml --mount project:/workspace -- touch kept/x
+    status_is 77
+    [[ "$output" == *"rule project, line 5"* ]]
+    # The rules see the folder that the command sees.
+    run brig sandbox exec --quiet --policy kept.yaml -- pwd
+    [ "$output" = /home/sandbox ]
+    run brig sandbox exec --quiet --policy kept.yaml --workspace project:rw -- pwd
+    [ "$output" = /workspace ]
+    run brig sandbox exec --quiet --policy kept.yaml --workdir /tmp -- sh -c 'mkdir kept && touch kept/x'
+    status_is 0
+    # And so does whoever explains it.
+    run brig policy explain --policy kept.yaml -- touch kept/x
+    status_is 77
+    [[ "$output" == *"home"* ]]
+    run brig policy explain --policy kept.yaml --mount project:/workspace -- touch kept/x
+    status_is 77
+    [[ "$output" == *"POLICY_DENY"*"project"* ]]
+}
+
 @test "what cannot be enforced yet is named" {
     write 'version: 1' 'network_policies:' '  db:' '    endpoints:' \
         '      - {host: db.example.com, port: 5432, protocol: sql, rules: [{allow: {command: SELECT}}]}' \

@@ -257,13 +257,13 @@ static struct finding judge_inside(const struct judge *judge, struct slice words
 {
     AUTO_ARENA struct arena mem = ARENA(SHELL_MEMORY_MAX);
     struct looked looked = {.judge = judge, .mem = &mem};
-    const char *workdir = judge->subject->folders.of[0];
+    const struct folders start = judge->subject->folders;
     struct finding result;
     size_t n;
 
     shell_look(&mem, words.v, words.n, &looked.script);
     judge->subject->assigned = env_assigned(&mem, &looked.script);
-    judge->subject->folders = folders_of(&mem, workdir, &looked.script);
+    judge->subject->folders = folders_of(&mem, &start, &looked.script);
     n = looked.script.n;
     looked.own = arena_array(&mem, struct finding, n);
     looked.best = arena_array(&mem, struct finding, n);
@@ -279,7 +279,7 @@ static struct finding judge_inside(const struct judge *judge, struct slice words
     if (result.within)
         result.within = arena_text(judge->mem, str_of(result.within));
     judge->subject->assigned = (struct words){0};
-    judge->subject->folders = (struct folders){.of = {workdir}, .n = 1};
+    judge->subject->folders = start;
     return result;
 }
 
@@ -448,7 +448,7 @@ struct verdict judge_action(const struct policy *policy, struct run *run)
     const char *steering;
     struct verdict verdict;
 
-    subject.folders = (struct folders){.of = {subject_workdir(&subject)}, .n = 1};
+    subject.folders = folders_start(run);
     finding = judge_command(&judge, (struct slice){action->argv.v, action->argv.n});
     note_effect(run, &subject);
     /* Without rules and without a default the policy has no say about commands. */

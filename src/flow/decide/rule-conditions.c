@@ -135,18 +135,44 @@ static bool look_for_path(void *context, struct str path)
     return !search->found;
 }
 
-static bool paths_hold(const struct scene *scene, const struct conditions *conditions,
-                       bool allowing)
+static bool has_relative_operand(struct slice words)
 {
+    for (size_t i = 1; i < words.n; i++)
+        if (words.v[i][0] && !strchr("/-", words.v[i][0]))
+            return true;
+    return false;
+}
+
+/* Whoever reads the verdict can do something about it. */
+static void note_unknown_start(const struct scene *scene, const struct rule *rule)
+{
+    struct subject *subject = scene->subject;
+
+    if (run_start(subject->run) || !has_relative_operand(scene->words))
+        return;
+    subject->closed = rule;
+    subject->closed_why = "only the image says where relative paths begin; say it with --workdir, "
+                          "or write absolute ones";
+}
+
+static bool paths_hold(const struct scene *scene, const struct rule *rule)
+{
+    const struct conditions *conditions = rule->conditions;
     const struct folders *folders = &scene->subject->folders;
     struct path_search search = {conditions, false};
 
     if (conditions->path_n == 0)
         return true;
-    if (allowing) /* the context is only read */
-        return paths_all_plain(scene->words, folders, plain_path_fits,
-                               (void *)(uintptr_t)conditions);
-    return !paths_each(scene->words, folders, look_for_path, &search) || search.found;
+    if (rule->kind == VERDICT_ALLOW) { /* the context is only read */
+        if (paths_all_plain(scene->words, folders, plain_path_fits, (void *)(uintptr_t)conditions))
+            return true;
+        note_unknown_start(scene, rule);
+        return false;
+    }
+    if (paths_each(scene->words, folders, look_for_path, &search))
+        return search.found;
+    note_unknown_start(scene, rule);
+    return true;
 }
 
 /* ---- effect, risk, time ---- */
@@ -260,6 +286,5 @@ bool conditions_hold(struct scene *scene, const struct rule *rule)
            tool_holds(scene, &conditions->tool, allowing) &&
            effect_holds(scene, conditions, allowing) && risk_holds(scene, conditions) &&
            time_holds(scene, conditions) && env_holds(scene, &conditions->env, allowing) &&
-           paths_hold(scene, conditions, allowing) && cost_holds(scene, rule) &&
-           when_true(scene, rule);
+           paths_hold(scene, rule) && cost_holds(scene, rule) && when_true(scene, rule);
 }

@@ -25,7 +25,7 @@ static const struct mover {
 };
 
 /* Where a shell is that is told "cd" and nothing more. */
-static const char *const homes[] = {"/home/sandbox", "/root"};
+static const char *const homes[] = {HOME_TARGET, "/root"};
 
 static bool has_folder(const struct folders *folders, struct str folder)
 {
@@ -116,9 +116,17 @@ static void follow(struct arena *mem, const struct shell_command *command, struc
             follow_options(mem, command, &movers[i], folders);
 }
 
-struct folders folders_of(struct arena *mem, const char *workdir, const struct shell_script *script)
+struct folders folders_start(const struct run *run)
 {
-    struct folders folders = {.of = {workdir}, .n = 1};
+    const char *start = run_start(run);
+
+    return (struct folders){.of = {start ? start : HOME_TARGET}, .n = 1, .lost = !start};
+}
+
+struct folders folders_of(struct arena *mem, const struct folders *start,
+                          const struct shell_script *script)
+{
+    struct folders folders = *start;
 
     for (size_t i = 0; i < script->n && !folders.lost; i++)
         if (script->commands[i].word_n)

@@ -91,9 +91,10 @@ bool is_plain_path(struct str path);
 /* path, below folder unless it is absolute, without empty, "." and ".." components; out has room
  * for both and two bytes more. */
 struct str path_resolve(struct str folder, struct str path, char *out);
-const char *subject_workdir(const struct subject *subject);
-/* The working directory, and those that the commands may go to (rule-folders.c). */
-struct folders folders_of(struct arena *mem, const char *workdir,
+/* Where the run begins; lost where only its image says that (rule-folders.c). */
+struct folders folders_start(const struct run *run);
+/* That, and the folders that the commands may go to. */
+struct folders folders_of(struct arena *mem, const struct folders *start,
                           const struct shell_script *script);
 
 /* ---- variables (rule-conditions.c) ---- */

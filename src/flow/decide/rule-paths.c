@@ -60,13 +60,6 @@ struct str path_resolve(struct str folder, struct str path, char *out)
     return (struct str){out, n};
 }
 
-const char *subject_workdir(const struct subject *subject)
-{
-    const char *workdir = subject->run->action.workdir;
-
-    return workdir ? workdir : WORKSPACE_TARGET;
-}
-
 /* ---- everything that could be a path ---- */
 
 /* Letters, digits and what file names usually have besides: nothing that a program could take for a

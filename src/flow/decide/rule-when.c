@@ -195,7 +195,7 @@ static void fill_request(const struct subject *subject, struct expr_value *value
     values[WHEN_TENANT] = said_value(action->tenant);
     values[WHEN_PROVIDER] = said_value(action->provider);
     values[WHEN_TOOL] = text_value(action->tool);
-    values[WHEN_WORKDIR] = text_value(subject_workdir(subject));
+    values[WHEN_WORKDIR] = said_value(run_start(subject->run));
     values[WHEN_IMAGE] = text_value(action->image);
     values[WHEN_SESSION] = text_value(subject->run->session_id);
     values[WHEN_NETWORK] = (struct expr_value){

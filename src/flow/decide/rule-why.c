@@ -155,14 +155,14 @@ int decide_explain(const struct policy *ceiling, const struct policy *policy, st
     AUTO_ARENA struct arena mem = ARENA(SHELL_MEMORY_MAX + RUN_MEMORY_MAX);
     struct telling telling = {.run = run, .mem = &mem, .visit = visit, .context = context};
     const struct action *action = &run->action;
+    const struct folders start = folders_start(run);
     struct shell_script script;
 
     if (decide_under(ceiling, policy, run, err) < 0)
         return -1;
     shell_look(&mem, action->argv.v, action->argv.n, &script);
     telling.assigned = env_assigned(&mem, &script);
-    telling.folders =
-        folders_of(&mem, action->workdir ? action->workdir : WORKSPACE_TARGET, &script);
+    telling.folders = folders_of(&mem, &start, &script);
     if (ceiling)
         tell_layer(&telling, ceiling, "ceiling", &script);
     tell_layer(&telling, policy, "policy", &script);

@@ -270,7 +270,7 @@ int common_mounts(struct run *run, struct mount_list *list, struct err *err)
     add_layer(run, list, "/sandbox/output", "output");
     add_layer(run, list, "/sandbox/tmp", "tmp");
     add_layer(run, list, "/tmp", "tmp");
-    add_layer(run, list, "/home/sandbox", "home");
+    add_layer(run, list, HOME_TARGET, "home");
     return 0;
 }
 

@@ -86,7 +86,7 @@ int common_mounts(struct run *run, struct mount_list *list, struct err *err) MUS
 /* image-root.c */
 static inline bool is_host_image(const struct run *run)
 {
-    return strcmp(run->plan.image, "host") == 0;
+    return strcmp(run->plan.image, IMAGE_HOST) == 0;
 }
 int image_open(const char *state_dir, struct run *run, struct image *out,
                struct err *err) MUST_CHECK;

@@ -263,22 +263,17 @@ static int add_mirror(const char *state_dir, struct str table, struct run *run,
     return run->plan.mirror_source ? 0 : err_set(err, ERR_OS, "%s has no path", asked);
 }
 
-static int plan_workdir(struct run *run, const struct mount_list *list, const struct image *image)
+static int plan_workdir(struct run *run, const struct image *image)
 {
-    const char *workdir = run->action.workdir;
+    const char *workdir = action_start(&run->action);
 
     if (workdir && !is_plain_target(workdir) && strcmp(workdir, "/") != 0)
         return refuse(run, REASON_REQUEST_INVALID,
                       "working directory \"%.200s\": write an absolute path without . or ..",
                       workdir);
-    if (!workdir && run->action.workspace != WORKSPACE_UNSET)
-        workdir = WORKSPACE_TARGET;
-    for (size_t i = 0; !workdir && i < list->n; i++)
-        if (list->of[i].from_user && strcmp(list->of[i].target, WORKSPACE_TARGET) == 0)
-            workdir = WORKSPACE_TARGET;
     if (!workdir && image && is_plain_target(image->workdir))
         workdir = image->workdir;
-    run->plan.workdir = workdir ? workdir : "/home/sandbox";
+    run->plan.workdir = workdir ? workdir : HOME_TARGET;
     return 0;
 }
 
@@ -323,7 +318,7 @@ static int list_mounts(struct plan_memory *memory, const char *state_dir, const 
         return -1;
     if (is_refused(run))
         return 0;
-    if (plan_workdir(run, list, image) < 0 || is_refused(run))
+    if (plan_workdir(run, image) < 0 || is_refused(run))
         return 0;
     if (find_nested(state_dir, table.text, run, list, err) < 0 ||
         plan_base(state_dir, run, list, err) < 0)

@@ -14,7 +14,6 @@
 #include <string.h>
 
 #define INSIDE_NAME "sandbox"
-#define INSIDE_HOME "/home/sandbox"
 
 struct asked {
     struct str user;
@@ -117,7 +116,7 @@ int plan_user(const struct image *image, struct run *run)
     struct asked asked;
 
     plan->user_name = INSIDE_NAME;
-    plan->home = INSIDE_HOME;
+    plan->home = HOME_TARGET;
     if (who_is_asked_for(run, image, &asked)) {
         if (find_user(run, image, &asked, &account) < 0 || is_refused(run) ||
             find_group(run, image, &asked, &account.gid) < 0 || is_refused(run) ||

@@ -214,7 +214,7 @@ static int offer(struct execute *execute, struct run *run, struct err *err)
     char hash[MODEL_HASH_BYTES];
 
     (void)execute;
-    run->offer.provider = "host";
+    run->offer.provider = PROVIDER_HOST;
     run->offer.version = HOST_VERSION;
     run->offer.isolation = "none";
     if (choose_user(run, err) < 0 || open_program(run, &fd, hash, err) < 0)
@@ -257,7 +257,7 @@ static void drop(struct execute *execute, struct run *run)
 }
 
 const struct backend backend_host = {
-    .name = "host",
+    .name = PROVIDER_HOST,
     .offer = offer,
     .begin = begin,
     .park = park,

@@ -339,6 +339,7 @@ static struct verdict ask(struct diff *diff, const struct policy *policy, struct
     run.action.principal = "uid:1000";
     run.action.tenant = "default";
     run.action.image = "host";
+    run.action.workdir = WORKSPACE_TARGET;
     run.action.provider = "local";
     run.action.network = NETWORK_DEFAULT;
     if (decide_run(policy, &run, &err) == 0)

@@ -236,7 +236,7 @@ static int try_command(struct table *table, const struct json *one, bool *passed
     run.action.principal = text_or(table, one, "principal", "uid:1000");
     run.action.tenant = text_or(table, one, "tenant", "default");
     run.action.image = text_or(table, one, "image", "host");
-    run.action.workdir = text_in(table, one, "workdir");
+    run.action.workdir = text_or(table, one, "workdir", WORKSPACE_TARGET);
     run.action.provider = text_or(table, one, "provider", "local");
     run.action.tool = text_in(table, one, "tool");
     run.action.kind = run.action.tool ? ACTION_TOOL : ACTION_RUN;

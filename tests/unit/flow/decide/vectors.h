@@ -68,6 +68,9 @@ static inline void vector_request(const struct json *one, struct run *run)
     action->provider = vector_get(&run->mem, one, "provider");
     action->workdir = vector_get(&run->mem, one, "workdir");
     action->image = vector_get(&run->mem, one, "image");
+    /* In a project, unless the case says on what or where it runs. */
+    if (!action->workdir && !action->image)
+        action->workdir = WORKSPACE_TARGET;
     action->tool = vector_get(&run->mem, one, "tool");
     action->effect = vector_get(&run->mem, one, "says");
     if (action->tool)
