@@ -6,17 +6,11 @@
  * carriers and shells among them would run, as a shell reads them. What is there is bound by
  * content. Too many are found rather than too few: a file that only happens to be called like a
  * word costs another question when it changes. So are files that the caller's variables name. What
- * runs without walls is shown the machine itself.
- *
- * Nothing is followed out of what the sandbox shows: links are read here, one component at a time,
- * and mean what they mean inside. */
+ * runs without walls is shown the machine itself. */
 
 #include "flow/approve/operands.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
-#include <linux/openat2.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -24,304 +18,13 @@
 
 #include "lib/base/io.h"
 #include "lib/base/limits.h"
-#include "lib/linux/sys.h"
 #include "lib/shell/shell.h"
 
 #define OPERANDS_MAX 64
 #define LOOKS_MAX 16384
-#define LINKS_MAX 40
 #define BASES_MAX 16
 #define CLUSTER_MAX 4 /* letters of an option before the name that is joined to it */
 #define STRETCHES_MAX 16
-
-/* A place of the sandbox, as it is made; later ones lie over earlier ones. */
-struct place {
-    char *target;
-    int fd;       /* of what is shown there; -1: through the root */
-    bool is_open; /* somebody can change what is there */
-};
-
-struct operand_view {
-    int root_fd;                         /* of a kept sandbox, or of the machine; -1: none */
-    bool is_host;                        /* of the machine: for what runs without walls */
-    const struct operand_reader *reader; /* inside of one, instead; or NULL */
-    const char *workdir;                 /* of the command that is looked at */
-    struct place *places;
-    size_t n;
-};
-
-/* ---- the places ---- */
-
-static bool covers(enum mount_kind kind)
-{
-    switch (kind) {
-    case MOUNT_BIND:
-    case MOUNT_TMPFS:
-    case MOUNT_PROC:
-    case MOUNT_DEVPTS:
-    case MOUNT_LAYER:
-    case MOUNT_MASK:
-        return true;
-    case MOUNT_READONLY:
-    case MOUNT_PROTECTED:
-    case MOUNT_NESTED:
-    case MOUNT_SYMLINK:
-    case MOUNT_FOLDER:
-    case MOUNT_FILE:
-        break;
-    }
-    return false;
-}
-
-/* Before it begins, what a sandbox writes itself is empty. */
-static bool is_open(const struct plan_mount *mount, bool is_kept)
-{
-    if (mount->kind == MOUNT_BIND)
-        return mount->from_user || (is_kept && mount->access == MOUNT_RW && !mount->is_device);
-    return is_kept && (mount->kind == MOUNT_TMPFS || mount->kind == MOUNT_LAYER);
-}
-
-static int open_source(const struct plan_mount *mount, int *out, struct err *err)
-{
-    AUTO_FD int fd = mount->fd >= 0 ? fcntl(mount->fd, F_DUPFD_CLOEXEC, 3)
-                                    : open(mount->source, O_PATH | O_CLOEXEC);
-    struct stat st;
-
-    if (fd < 0 || fstat(fd, &st) < 0)
-        return err_os(err, "looking at %.200s", mount->source);
-    if (st.st_ino != mount->inode || st.st_dev != mount->device)
-        return err_set(err, ERR_CONFLICT, "%.200s is another folder than was planned with",
-                       mount->source);
-    *out = TAKE_FD(fd);
-    return 0;
-}
-
-void operand_view_free(struct operand_view *view)
-{
-    if (!view)
-        return;
-    for (size_t i = 0; i < view->n; i++) {
-        if (view->places[i].fd >= 0)
-            (void)close(view->places[i].fd);
-        free(view->places[i].target);
-    }
-    free(view->places);
-    if (view->root_fd >= 0)
-        (void)close(view->root_fd);
-    free(view);
-}
-
-/* For what runs without walls: all there is, but for what the kernel makes up as one looks. */
-static void show_machine(struct operand_view *view)
-{
-    static const char *const made_up[] = {"/dev", "/proc", "/sys"};
-
-    view->is_host = true;
-    view->places = xcalloc(COUNT(made_up) + 1, sizeof *view->places);
-    view->places[view->n++] = (struct place){xstrdup("/"), -1, true};
-    for (size_t i = 0; i < COUNT(made_up); i++)
-        view->places[view->n++] = (struct place){xstrdup(made_up[i]), -1, false};
-}
-
-int operand_view_open(const struct run *run, int root_fd, const struct operand_reader *reader,
-                      struct operand_view **out, struct err *err)
-{
-    AUTO(operand_view) struct operand_view *view = xcalloc(1, sizeof *view);
-
-    view->root_fd = root_fd;
-    view->reader = reader;
-    if (run->action.kind == ACTION_ELEVATE) {
-        show_machine(view);
-        *out = TAKE(view);
-        return 0;
-    }
-    view->places = xcalloc(run->plan.mount_n + 1, sizeof *view->places);
-    for (size_t i = 0; i < run->plan.mount_n; i++) {
-        const struct plan_mount *mount = &run->plan.mounts[i];
-        struct place *place = &view->places[view->n];
-
-        if (!covers(mount->kind))
-            continue;
-        *place = (struct place){xstrdup(mount->target), -1, is_open(mount, root_fd >= 0 || reader)};
-        view->n++;
-        if (place->is_open && root_fd < 0 && mount->kind == MOUNT_BIND &&
-            open_source(mount, &place->fd, err) < 0)
-            return -1;
-    }
-    *out = TAKE(view);
-    return 0;
-}
-
-/* The last that is at the path or above it. */
-static const struct place *place_of(const struct operand_view *view, const char *path)
-{
-    for (size_t i = view->n; i-- > 0;) {
-        size_t n = strlen(view->places[i].target);
-
-        if (n == 1 ||
-            (strncmp(view->places[i].target, path, n) == 0 && (path[n] == '/' || path[n] == '\0')))
-            return &view->places[i];
-    }
-    return NULL;
-}
-
-/* ---- the way to one ---- */
-
-static int open_at(const struct operand_view *view, const struct place *place, const char *path)
-{
-    const char *below = path + (place->target[1] ? strlen(place->target) : 0);
-
-    if (view->root_fd >= 0)
-        return sys_openat2(view->root_fd, path[1] ? path + 1 : ".", O_PATH | O_NOFOLLOW | O_CLOEXEC,
-                           RESOLVE_IN_ROOT | RESOLVE_NO_SYMLINKS);
-    while (*below == '/')
-        below++;
-    return *below ? sys_openat2(place->fd, below, O_PATH | O_NOFOLLOW | O_CLOEXEC,
-                                RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS)
-                  : fcntl(place->fd, F_DUPFD_CLOEXEC, 3);
-}
-
-struct way {
-    char path[PATH_BYTES_MAX];     /* without links, so far */
-    char rest[2 * PATH_BYTES_MAX]; /* still to go */
-    unsigned links;
-    int fd; /* of path; -1: not there, or in nobody's hands */
-    struct stat st;
-    const char *why; /* it cannot be told where it leads */
-};
-
-static void go_up(struct way *way)
-{
-    char *slash = strrchr(way->path, '/');
-
-    if (slash)
-        *slash = '\0';
-}
-
-static bool take_component(struct way *way, char name[PATH_BYTES_MAX])
-{
-    size_t skip = strspn(way->rest, "/"), n = strcspn(way->rest + skip, "/");
-
-    if (n == 0)
-        return false;
-    (void)snprintf(name, PATH_BYTES_MAX, "%.*s", (int)(n < PATH_BYTES_MAX ? n : 0),
-                   way->rest + skip);
-    memmove(way->rest, way->rest + skip + n, strlen(way->rest + skip + n) + 1);
-    return true;
-}
-
-/* What is still to go begins with what a link says. */
-static bool turn_to(struct way *way, struct str target)
-{
-    size_t left = strlen(way->rest) + 1;
-
-    if (target.n == 0 || ++way->links > LINKS_MAX || target.n + 1 + left > sizeof way->rest) {
-        way->why = "its links lead too far";
-        return false;
-    }
-    memmove(way->rest + target.n + 1, way->rest, left);
-    memcpy(way->rest, target.p, target.n);
-    way->rest[target.n] = '/';
-    if (target.p[0] == '/')
-        way->path[0] = '\0';
-    else
-        go_up(way);
-    return true;
-}
-
-static bool follow(struct way *way)
-{
-    char target[PATH_BYTES_MAX];
-    ssize_t n = readlinkat(way->fd, "", target, sizeof target - 1);
-
-    return turn_to(way, (struct str){target, n > 0 ? (size_t)n : 0});
-}
-
-static bool is_of_proc(const char *path)
-{
-    return strncmp(path, "/proc", 5) == 0 && (path[5] == '/' || path[5] == '\0');
-}
-
-/* Links of the kernel's, where a process has its folder and its root: whosever they are, the
- * command's own are meant. Without walls both are all of the machine, which nobody means who names
- * only the link. NULL: another path. */
-static const char *kernel_link(const struct operand_view *view, const struct way *way)
-{
-    const char *name = is_of_proc(way->path) ? strrchr(way->path, '/') : "";
-
-    if (view->is_host && !*way->rest)
-        return NULL;
-    if (strcmp(name, "/cwd") == 0)
-        return view->workdir;
-    return strcmp(name, "/root") == 0 ? "/" : NULL;
-}
-
-/* Of the image nothing is opened from outside; links into what is ours are not expected there. */
-static bool is_looked_into(const struct operand_view *view, const struct place *place,
-                           const char *path)
-{
-    return place && !is_of_proc(path) && (place->is_open || (view->root_fd >= 0 && !view->is_host));
-}
-
-/* One component further. False: there is no further. */
-static bool step(const struct operand_view *view, struct way *way, const char *name)
-{
-    const struct place *place;
-    const char *leads_to;
-    size_t n = strlen(way->path);
-
-    if (way->fd >= 0)
-        (void)close(way->fd);
-    way->fd = -1;
-    if (strcmp(name, ".") == 0)
-        name = "";
-    else if (strcmp(name, "..") == 0)
-        go_up(way);
-    else if (n + strlen(name) + 2 > sizeof way->path)
-        return false; /* no such file can be */
-    else
-        (void)snprintf(way->path + n, sizeof way->path - n, "/%s", name);
-    leads_to = kernel_link(view, way);
-    if (leads_to)
-        return turn_to(way, str_of(leads_to));
-    place = place_of(view, *way->path ? way->path : "/");
-    if (!is_looked_into(view, place, way->path))
-        return true;
-    if (view->root_fd < 0 && place->fd < 0) {
-        way->why = "is a link into the sandbox, where it cannot be followed from here";
-        return false;
-    }
-    way->fd = open_at(view, place, *way->path ? way->path : "/");
-    if (way->fd < 0 || fstat(way->fd, &way->st) < 0) {
-        if (errno != ENOENT && errno != ENOTDIR && errno != ELOOP)
-            way->why = strerror(errno);
-        return false;
-    }
-    return S_ISLNK(way->st.st_mode) ? follow(way) : true;
-}
-
-/* way->fd is what the path leads to, if that is somewhere somebody could change it. */
-static void go(const struct operand_view *view, const char *path, struct way *way)
-{
-    char name[PATH_BYTES_MAX];
-    const struct place *place;
-    bool is_there = true;
-
-    *way = (struct way){.fd = -1};
-    (void)snprintf(way->rest, sizeof way->rest, "%s", path);
-    while (is_there && take_component(way, name))
-        is_there = step(view, way, name);
-    if (is_there && way->fd < 0)
-        is_there = step(view, way, ".");
-    place = place_of(view, *way->path ? way->path : "/");
-    if (!is_there || !place || !place->is_open) {
-        if (way->fd >= 0)
-            (void)close(way->fd);
-        way->fd = -1;
-    }
-    if (!place || !place->is_open)
-        way->why = NULL;
-}
 
 /* ---- the words ---- */
 
@@ -369,7 +72,7 @@ static struct operand *add_one(struct look *look, const char *path)
     return one;
 }
 
-static void add(struct look *look, struct way *way)
+static void add(struct look *look, struct operand_way *way)
 {
     const char *path = *way->path ? way->path : "/";
     bool is_left_out = look->files_only && !way->why && !S_ISREG(way->st.st_mode);
@@ -408,17 +111,6 @@ static void look_inside(struct look *look, const char *path)
         miss(look, path, one->why);
 }
 
-static bool is_above_open(const struct operand_view *view, const char *path)
-{
-    size_t n = strlen(path);
-
-    for (size_t i = 0; i < view->n; i++)
-        if (view->places[i].is_open && strncmp(view->places[i].target, path, n) == 0 &&
-            view->places[i].target[n] == '/')
-            return true;
-    return false;
-}
-
 static void add_base(struct look *look, const char *path)
 {
     for (size_t i = 0; i < look->base_n; i++)
@@ -432,8 +124,8 @@ static void add_base(struct look *look, const char *path)
 
 static void look_at(struct look *look, const char *path)
 {
-    const struct place *place = place_of(look->view, path);
-    struct way way;
+    const struct operand_place *place = operand_place_of(look->view, path);
+    struct operand_way way;
 
     if (look->looks++ >= LOOKS_MAX) {
         miss(look, path, "stands behind more words than are looked at");
@@ -443,10 +135,10 @@ static void look_at(struct look *look, const char *path)
         look_inside(look, path);
         return;
     }
-    go(look->view, path, &way);
+    operand_go(look->view, path, &way);
     if (way.fd >= 0 || way.why)
         add(look, &way);
-    else if (is_above_open(look->view, way.path))
+    else if (operand_place_below(look->view, way.path))
         add_base(look, *way.path ? way.path : "/");
     if (way.fd >= 0)
         (void)close(way.fd);
@@ -539,7 +231,7 @@ static void look_for_value(struct look *look, const char *variable)
 static void look_in_folder(struct look *look, struct str folder, const char *name)
 {
     const char *path = arena_printf(look->mem, STR_FMT "/%s", STR_ARG(folder), name);
-    const struct place *place = path[0] == '/' ? place_of(look->view, path) : NULL;
+    const struct operand_place *place = path[0] == '/' ? operand_place_of(look->view, path) : NULL;
 
     if (path[0] != '/' || (place && place->is_open) || look->view->root_fd >= 0)
         look_for(look, str_of(path));
@@ -652,15 +344,6 @@ static void look_for_all(struct look *look, const struct run *run)
         look_for_value(look, run->action.env.v[i]);
 }
 
-/* Without one there is nothing to look for, however many words there are. */
-static bool has_open_place(const struct operand_view *view)
-{
-    for (size_t i = 0; i < view->n; i++)
-        if (view->places[i].is_open)
-            return true;
-    return false;
-}
-
 int operand_view_look(struct operand_view *view, struct arena *mem, const struct run *run,
                       struct operands *out, struct err *err)
 {
@@ -675,7 +358,7 @@ int operand_view_look(struct operand_view *view, struct arena *mem, const struct
 
     (void)err;
     *out = (struct operands){.of = look.of};
-    if (!has_open_place(view))
+    if (!operand_has_place(view))
         return 0;
     view->workdir = look.workdir;
     look_for_all(&look, run);

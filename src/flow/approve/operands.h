@@ -3,11 +3,10 @@
 
 /* Private to flow/approve: files and folders by content, within bounds. */
 
+#include <sys/stat.h>
+
 #include "flow/approve/approve.h"
-
 #include "lib/base/limits.h"
-
-struct stat;
 
 /* What may still be read and listed, for all operands of a command together. */
 struct operand_bounds {
@@ -21,6 +20,43 @@ struct operand_bounds {
  */
 void operand_hash(struct arena *mem, int fd, const struct stat *st, struct operand_bounds *left,
                   struct operand *out);
+
+/* ---- operand-way.c: what somebody can change, and the way there ---- */
+
+/* A place of the sandbox, as it is made; later ones lie over earlier ones. */
+struct operand_place {
+    char *target;
+    int fd;       /* of what is shown there; -1: through the root */
+    bool is_open; /* somebody can change what is there */
+};
+
+struct operand_view {
+    int root_fd;                         /* of a kept sandbox, or of the machine; -1: none */
+    bool is_host;                        /* of the machine: for what runs without walls */
+    const struct operand_reader *reader; /* inside of one, instead; or NULL */
+    const char *workdir;                 /* of the command that is looked at */
+    struct operand_place *places;
+    size_t n;
+};
+
+/* The last that is at the path or above it, or NULL. */
+const struct operand_place *operand_place_of(const struct operand_view *view, const char *path);
+/* Whether there is one that somebody can change below the path; and whether there is any. Without,
+ * there is nothing to look for, however many words there are. */
+bool operand_place_below(const struct operand_view *view, const char *path);
+bool operand_has_place(const struct operand_view *view);
+
+struct operand_way {
+    char path[PATH_BYTES_MAX];     /* without links, so far */
+    char rest[2 * PATH_BYTES_MAX]; /* still to go */
+    unsigned links;
+    int fd; /* of path; -1: not there, or in nobody's hands */
+    struct stat st;
+    const char *why; /* it cannot be told where it leads */
+};
+/* way->fd is what the path leads to, if that is somewhere somebody could change it; the caller
+ * closes it. */
+void operand_go(const struct operand_view *view, const char *path, struct operand_way *way);
 
 /* ---- operand-fill.c: what a shell puts in place of words ---- */
 
