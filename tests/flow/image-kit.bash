@@ -55,7 +55,7 @@ layout_finish() {
     local config manifest size
     jq -nc --slurpfile ids "$1.ids" --arg arch "$(host_architecture)" --arg user "${IMAGE_USER-1000}" '{
         architecture: $arch, os: "linux",
-        config: {Env: ["PATH=/bin", "GREETING=hello"], WorkingDir: "/work", User: $user, Cmd: ["/bin/sh"]},
+        config: {Env: ["PATH=/bin", "GREETING=hello"], WorkingDir: "/srv", User: $user, Cmd: ["/bin/sh"]},
         rootfs: {type: "layers", diff_ids: $ids[0]}}' >"$1.json"
     config=$(blob_in "$1" "$1.json")
     size=$(stat -c %s "$1.json")

@@ -17,17 +17,17 @@ in_image() { run brig sandbox exec --quiet --image bb -- /bin/sh -c "$1"; }
 @test "a command runs in the image, starts in its folder and has its variables" {
     in_image 'pwd; echo $GREETING; test ! -e /usr/bin/perl && echo "not the host"'
     status_is 0
-    [ "${lines[0]}" = /work ]
+    [ "${lines[0]}" = /srv ]
     [ "${lines[1]}" = hello ]
     [ "${lines[2]}" = "not the host" ]
 }
 
 @test "rules do not guess in which folder an image's commands start" {
-    printf '%s\n' 'version: 1' 'paths:' '  - {name: kept, deny: "/work/kept/**"}' >"$WORK/kept.yaml"
+    printf '%s\n' 'version: 1' 'paths:' '  - {name: kept, deny: "/srv/kept/**"}' >"$WORK/kept.yaml"
     run brig sandbox exec --image bb --policy "$WORK/kept.yaml" -- /bin/cat kept/x
     status_is 77
     [[ "$output" == *"POLICY_DENY"*"only the image says where relative paths begin; say it with --workdir"* ]]
-    run brig sandbox exec --image bb --policy "$WORK/kept.yaml" --workdir /work -- /bin/cat kept/x
+    run brig sandbox exec --image bb --policy "$WORK/kept.yaml" --workdir /srv -- /bin/cat kept/x
     status_is 77
     [[ "$output" != *"only the image says"* ]]
     # The control: where it is said, or the path is whole, other files may be named.

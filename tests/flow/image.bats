@@ -37,7 +37,7 @@ through() {
     json_is .image_digest "$digest"
     json_is '.names[0]' example.org/team/bb:1
     json_is '.env[1]' GREETING=hello
-    json_is .workdir /work
+    json_is .workdir /srv
     json_is '.command[0]' /bin/sh
     json_is '.layers | length' 2
     run brig image list --json
