@@ -1,15 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /* What a person's word costs while 100 000 others wait: asking, a page of the list, one of them,
- * and confirming, each next to a bare SQLite statement of the same size on the same disk.
+ * and confirming, each next to a bare SQLite statement of the same size on the same disk; and what
+ * whoever gives a word waits for in all, with both receipts, also where many have just ended
+ * without an answer.
  *
  *     bench/approvals FOLDER        (a new, empty one; see bench/approvals/run) */
 
+#include <sqlite3.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "common.h"
 #include "flow/approve/approve.h"
+#include "flow/decide/decide.h"
+#include "flow/govern.h"
 #include "lib/base/limits.h"
 #include "lib/store/store.h"
 
@@ -17,6 +22,8 @@
 #define SAMPLES 1000
 #define PAGE 100
 #define TOGETHER 1000 /* bare rows in one transaction while filling */
+#define ENDED 50000   /* of those that wait, without an answer */
+#define WHILE_ENDED 500
 
 static uint64_t took[SAMPLES];
 
@@ -166,7 +173,7 @@ static void show(struct approvals *approvals, const char *id)
 static void confirm(struct approvals *approvals, const char *id)
 {
     const struct approval_voice voice = {
-        .by = "person", .made_by = "", .confirm = true, .comment = "fine"};
+        .by = "person", .made_by = "", .confirm = true, .comment = "fine", .run_id = id};
     AUTO_ARENA struct arena mem = ARENA(16 * MIB);
     struct approval approval;
     struct err err;
@@ -176,25 +183,74 @@ static void confirm(struct approvals *approvals, const char *id)
         give_up("confirming", "it is not confirmed");
 }
 
+/* ---- all that whoever gives a word waits for ---- */
+
+static struct govern *open_govern(const char *folder, struct policy **policy)
+{
+    struct govern_config config = {.state_dir = folder};
+    struct govern *govern = NULL;
+    struct err err;
+
+    must(policy_builtin(policy, &err), "opening", &err);
+    config.policy = *policy;
+    must(govern_open(&config, &govern, &err), "opening", &err);
+    return govern;
+}
+
+static void confirm_governed(struct govern *govern, const char *id)
+{
+    const struct request request = {
+        .kind = ACTION_APPROVE, .principal = "person", .tenant = "default", .provider = "local"};
+    const struct approval_word word = {.id = id, .confirm = true, .comment = "fine"};
+    struct approval approval;
+    struct run run;
+    struct err err;
+
+    run_init(&run);
+    must(govern_approve(govern, &request, &word, &run, &approval, &err), "confirming", &err);
+    if (approval.state != APPROVAL_CONFIRMED)
+        give_up("confirming", "it is not confirmed");
+    run_done(&run);
+}
+
+/* The first of those that wait ended a second ago. */
+static void end_some(const char *folder)
+{
+    char path[4096], sql[256];
+    sqlite3 *db = NULL;
+
+    (void)snprintf(path, sizeof path, "%.4000s/approvals.db", folder);
+    (void)snprintf(
+        sql, sizeof sql,
+        "UPDATE approvals SET expires_at = unixepoch() - 1 WHERE state = 0 AND seq <= %d", ENDED);
+    if (sqlite3_open(path, &db) != SQLITE_OK ||
+        sqlite3_exec(db, sql, NULL, NULL, NULL) != SQLITE_OK)
+        give_up("ending", sqlite3_errmsg(db));
+    (void)sqlite3_close(db);
+}
+
 /* ---- */
 
-static char ids[SAMPLES][ID_BYTES];
+static char ids[SAMPLES][ID_BYTES], others[SAMPLES + WHILE_ENDED][ID_BYTES];
 
-#define MEASURE(what, call)                                                                        \
+#define MEASURE_N(what, call, count)                                                               \
     do {                                                                                           \
-        for (size_t i = 0; i < SAMPLES; i++) {                                                     \
+        for (size_t i = 0; i < (count); i++) {                                                     \
             uint64_t began = now_ns();                                                             \
             call;                                                                                  \
             took[i] = now_ns() - began;                                                            \
         }                                                                                          \
-        tell(what, SAMPLES);                                                                       \
+        tell(what, count);                                                                         \
     } while (0)
+#define MEASURE(what, call) MEASURE_N(what, call, SAMPLES)
 
 int main(int argc, char **argv)
 {
     AUTO(approvals) struct approvals *approvals = NULL;
     AUTO(store) struct store *bare = NULL;
-    char path[4096], text[512], id[ID_BYTES];
+    AUTO(govern) struct govern *govern = NULL;
+    AUTO(policy) struct policy *policy = NULL;
+    char path[4096], text[512];
     struct err err;
 
     if (argc != 2)
@@ -205,7 +261,7 @@ int main(int argc, char **argv)
     must(approvals_open(argv[1], &approvals, &err), "opening", &err);
     must(store_open(path, &bare_schema, &bare, &err), "opening", &err);
     for (size_t i = 0; i < WAITING - SAMPLES; i++)
-        ask(approvals, i, id);
+        ask(approvals, i, others[i % COUNT(others)]); /* the last of them stay */
     for (size_t i = 0; i < WAITING - SAMPLES; i += TOGETHER)
         bare_insert(bare, i, TOGETHER, text);
     (void)printf("%d waiting\n", WAITING);
@@ -216,5 +272,10 @@ int main(int argc, char **argv)
     MEASURE("show one", show(approvals, ids[i]));
     MEASURE("confirm, durable", confirm(approvals, ids[i]));
     MEASURE("  bare update and commit", bare_update(bare, i));
+    govern = open_govern(argv[1], &policy);
+    MEASURE("confirm, with both receipts", confirm_governed(govern, others[i]));
+    end_some(argv[1]);
+    MEASURE_N("the same, 50 000 have just ended unanswered",
+              confirm_governed(govern, others[SAMPLES + i]), WHILE_ENDED);
     return 0;
 }

@@ -13,49 +13,60 @@
 
 #include <string.h>
 
-#define ENDS_AT_ONCE 16 /* each is a synced receipt, and somebody waits */
+#define ENDS_AT_ONCE 16 /* in one receipt's time; and somebody waits */
 
-static int write_end(struct govern *govern, const struct approval_end *end, const char *tenant,
-                     struct err *err)
+static int make_end(const struct approval_end *end, const char *tenant, struct run *run,
+                    struct err *err)
 {
     struct request request = {.kind = ACTION_APPROVAL_EXPIRE,
                               .principal = end->requester,
                               .tenant = tenant,
                               .provider = "local"};
-    struct run run;
-    int failed;
 
-    run_init(&run);
-    memcpy(run.id, end->run_id, sizeof run.id);
-    memcpy(run.sandbox_id, end->run_id, sizeof run.sandbox_id);
-    failed = admit_change(&request, &run, err);
-    run.verdict = (struct verdict){.kind = VERDICT_DENY, .reason = REASON_APPROVAL_FAILED};
-    run.approval.id = end->id;
-    run.approval.digest = end->digest;
-    if (!failed)
-        failed = record_intent(govern->record, &run, err);
-    run_done(&run);
-    return failed;
+    memcpy(run->id, end->run_id, sizeof run->id);
+    memcpy(run->sandbox_id, end->run_id, sizeof run->sandbox_id);
+    if (admit_change(&request, run, err) < 0)
+        return -1;
+    run->verdict = (struct verdict){.kind = VERDICT_DENY, .reason = REASON_APPROVAL_FAILED};
+    run->approval.id = end->id;
+    run->approval.digest = end->digest;
+    return 0;
 }
 
-static int tell_end(struct govern *govern, struct approvals *approvals,
-                    const struct approval_end *end, const char *tenant, struct err *err)
+/* All that the ledger does not have, or none of them. */
+static int write_ends(struct govern *govern, const struct approval_end *ends, size_t n,
+                      const char *tenant, struct err *err)
 {
-    bool is_known = false;
-    struct err why;
+    AUTO_FREE struct run *runs = xcalloc(ENDS_AT_ONCE, sizeof *runs);
+    struct record_entry entries[ENDS_AT_ONCE];
+    size_t unknown = 0;
+    bool failed = false;
 
-    if (record_knows(govern->record, end->run_id, &is_known, err) < 0)
-        return -1;
-    if (!is_known && write_end(govern, end, tenant, &why) < 0) {
-        /* Somebody else may have been quicker. */
-        if (record_knows(govern->record, end->run_id, &is_known, err) < 0)
-            return -1;
-        if (!is_known) {
-            *err = why;
-            return -1;
-        }
+    for (size_t i = 0; i < n && !failed; i++) {
+        struct run *run = &runs[unknown];
+        bool is_known = false;
+
+        failed = record_knows(govern->record, ends[i].run_id, &is_known, err) < 0;
+        if (failed || is_known)
+            continue;
+        run_init(run);
+        entries[unknown++] = (struct record_entry){.run = run};
+        failed = make_end(&ends[i], tenant, run, err) < 0;
     }
-    return approvals_end_told(approvals, end, err);
+    failed = failed || record_append_many(govern->record, entries, unknown, err) < 0;
+    for (size_t i = 0; i < unknown; i++)
+        run_done(&runs[i]);
+    return failed ? -1 : 0;
+}
+
+static int tell_ends(struct govern *govern, struct approvals *approvals,
+                     const struct approval_end *ends, size_t n, const char *tenant, struct err *err)
+{
+    /* Somebody else may have been quicker with one of them; then the rest are ours. */
+    if (write_ends(govern, ends, n, tenant, err) < 0 &&
+        (err->code != ERR_CONFLICT || write_ends(govern, ends, n, tenant, err) < 0))
+        return -1;
+    return approvals_ends_told(approvals, ends, n, err);
 }
 
 int govern_record_expired(struct govern *govern, const char *tenant, struct err *err)
@@ -76,8 +87,5 @@ int govern_record_expired(struct govern *govern, const char *tenant, struct err 
     if (govern_ready(govern, err) < 0 ||
         approvals_ends(approvals, &mem, ends, ENDS_AT_ONCE, &n, err) < 0)
         return -1;
-    for (size_t i = 0; i < n; i++)
-        if (tell_end(govern, approvals, &ends[i], tenant, err) < 0)
-            return -1;
-    return 0;
+    return tell_ends(govern, approvals, ends, n, tenant, err);
 }

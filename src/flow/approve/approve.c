@@ -29,12 +29,18 @@ static int count_waiting(struct approvals *approvals, const char *requester, int
 }
 
 /* Nobody can keep everybody else from being asked. */
-static int check_room(struct approvals *approvals, const char *requester, struct err *err)
+static int check_room(struct approvals *approvals, const char *requester,
+                      const struct moment *moment, struct err *err)
 {
     int64_t all = 0, own = 0;
 
-    if (count_waiting(approvals, "", &all, err) < 0 ||
-        count_waiting(approvals, requester, &own, err) < 0)
+    if (count_waiting(approvals, requester, &own, err) < 0)
+        return -1;
+    if (own >= APPROVALS_PENDING_EACH_MAX &&
+        (moment_end_of(approvals, requester, moment, err) < 0 ||
+         count_waiting(approvals, requester, &own, err) < 0))
+        return -1;
+    if (count_waiting(approvals, "", &all, err) < 0)
         return -1;
     if (own >= APPROVALS_PENDING_EACH_MAX)
         return err_set(err, ERR_LIMIT, "%d requests of %.100s wait for a person already",
@@ -234,7 +240,7 @@ static int ask_anew(struct approvals *approvals, struct arena *mem, const struct
 {
     struct approval about = {0};
 
-    if (check_room(approvals, asked->run->action.principal, err) < 0 ||
+    if (check_room(approvals, asked->run->action.principal, moment, err) < 0 ||
         forget_old(approvals, moment->now, err) < 0 ||
         find_earlier(approvals, mem, asked, moment, &about, err) < 0 ||
         add_row(approvals, mem, asked, moment->now, out, err) < 0)

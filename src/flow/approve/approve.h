@@ -204,9 +204,9 @@ int approvals_have_ends(struct approvals *approvals, bool *out, struct err *err)
 /* What is over becomes so in the list; *n are those without a receipt, at most max. */
 int approvals_ends(struct approvals *approvals, struct arena *mem, struct approval_end *ends,
                    size_t max, size_t *n, struct err *err) MUST_CHECK;
-/* The ledger has it. */
-int approvals_end_told(struct approvals *approvals, const struct approval_end *end,
-                       struct err *err) MUST_CHECK;
+/* The ledger has these. */
+int approvals_ends_told(struct approvals *approvals, const struct approval_end *ends, size_t n,
+                        struct err *err) MUST_CHECK;
 
 /* ---- custodians: people who sign what they confirm ---- */
 

@@ -89,9 +89,25 @@ int approvals_ends(struct approvals *approvals, struct arena *mem, struct approv
     return transaction_commit(&t, err);
 }
 
-int approvals_end_told(struct approvals *approvals, const struct approval_end *end, struct err *err)
+static int tell(struct approvals *approvals, const struct approval_end *ends, size_t n,
+                struct err *err)
 {
-    const struct given given = {.texts[0] = end->id, .text_n = 1};
+    for (size_t i = 0; i < n; i++) {
+        const struct given given = {.texts[0] = ends[i].id, .text_n = 1};
 
-    return row_change(approvals, "UPDATE approvals SET end_told = 1 WHERE id = ?1", &given, err);
+        if (row_change(approvals, "UPDATE approvals SET end_told = 1 WHERE id = ?1", &given, err) <
+            0)
+            return -1;
+    }
+    return 0;
+}
+
+int approvals_ends_told(struct approvals *approvals, const struct approval_end *ends, size_t n,
+                        struct err *err)
+{
+    AUTO_TRANSACTION struct transaction t = {0};
+
+    if (transaction_begin(approvals->store, &t, err) < 0 || tell(approvals, ends, n, err) < 0)
+        return -1;
+    return transaction_commit(&t, err);
 }

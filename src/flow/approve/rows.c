@@ -10,7 +10,7 @@
 
 #define APPLICATION_ID 0x42726970 /* "Brip" */
 #define CLOCK_STEP_S 10           /* a clock that is set right may go back so far */
-#define ENDED_AT_ONCE 64          /* rows a change writes down as over, at most */
+#define ENDED_AT_ONCE 16          /* rows a change writes down as over, at most */
 
 /* How many wait is counted as they come and go: a sum over all of them would cost each request as
  * much as there are others. Requester '' stands for everybody. */
@@ -273,7 +273,7 @@ int moment_read(struct approvals *approvals, struct moment *out, struct err *err
 }
 
 /* Some of what is over becomes so in the store; the rest is over all the same and has its turn
- * later. */
+ * later. In no order: to find the oldest, all that is over would be sorted each time. */
 static int write_ends(struct approvals *approvals, int64_t until, int64_t at_once, struct err *err)
 {
     const struct given given = {
@@ -283,7 +283,23 @@ static int write_ends(struct approvals *approvals, int64_t until, int64_t at_onc
 
     return row_change(approvals,
                       "UPDATE approvals SET state = 4 WHERE seq IN (SELECT seq FROM approvals "
-                      "WHERE state IN (0, 1) AND expires_at <= ?1 ORDER BY expires_at LIMIT ?2)",
+                      "WHERE state IN (0, 1) AND expires_at <= ?1 LIMIT ?2)",
+                      &given, err);
+}
+
+int moment_end_of(struct approvals *approvals, const char *requester, const struct moment *moment,
+                  struct err *err)
+{
+    const struct given given = {
+        .texts[0] = requester,
+        .text_n = 1,
+        .numbers = {moment->now, ENDED_AT_ONCE},
+        .number_n = 2,
+    };
+
+    return row_change(approvals,
+                      "UPDATE approvals SET state = 4 WHERE seq IN (SELECT seq FROM approvals "
+                      "WHERE requester = ?1 AND state = 0 AND expires_at <= ?2 LIMIT ?3)",
                       &given, err);
 }
 

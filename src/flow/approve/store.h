@@ -36,6 +36,10 @@ struct moment {
 int moment_read(struct approvals *approvals, struct moment *out, struct err *err) MUST_CHECK;
 /* The same inside a transaction: the mark moves, and some of what is over is written down. */
 int moment_keep(struct approvals *approvals, struct moment *out, struct err *err) MUST_CHECK;
+/* Some of what of this requester is over, too: behind that of many others his turn may be long in
+ * coming. Looks at all of his that wait. */
+int moment_end_of(struct approvals *approvals, const char *requester, const struct moment *moment,
+                  struct err *err) MUST_CHECK;
 
 int row_read(const struct statement *st, struct arena *mem, const struct moment *moment,
              struct approval *out, struct err *err) MUST_CHECK;

@@ -6,6 +6,7 @@
 
 #include "flow/approve/approve.h"
 
+#include <sqlite3.h>
 #include <stdlib.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -336,6 +337,66 @@ static int on_approval(void *context, const struct approval *approval, struct er
 }
 
 /* Whoever looks has as much memory as a page has, not as much as others wrote. */
+/* ---- how many ---- */
+
+/* The n-th request of somebody. */
+static int ask_nth(struct scene *scene, const char *principal, size_t n, struct err *err)
+{
+    const struct run first = scene->run;
+    struct approval approval;
+    int failed;
+
+    run_init(&scene->run);
+    scene->run.action = first.action;
+    scene->run.action.principal = principal;
+    scene->run.verdict = first.verdict;
+    (void)snprintf(scene->run.planned.preimage_hash, sizeof scene->run.planned.preimage_hash,
+                   "sha256:%064zu", n);
+    failed = ask(scene, &approval, err);
+    run_done(&scene->run);
+    scene->run = first;
+    return failed;
+}
+
+static void ask_many(struct scene *scene, const char *principal, size_t n)
+{
+    struct err err;
+
+    for (size_t i = 0; i < n; i++)
+        if (ask_nth(scene, principal, i, &err) < 0)
+            test_fail(__FILE__, __LINE__, "%s, %zu: %s", principal, i, err.text);
+}
+
+/* All that waits has waited for too long. */
+static void end_all(const struct scene *scene)
+{
+    char path[128];
+    sqlite3 *db = NULL;
+
+    (void)snprintf(path, sizeof path, "%s/approvals.db", scene->folder);
+    CHECK_INT(sqlite3_open(path, &db), SQLITE_OK);
+    CHECK_INT(sqlite3_exec(db, "UPDATE approvals SET expires_at = 1", NULL, NULL, NULL), SQLITE_OK);
+    CHECK_INT(sqlite3_close(db), SQLITE_OK);
+}
+
+TEST(of_one_principal_a_thousand_wait_and_what_is_over_does_not_count)
+{
+    struct scene scene;
+    struct err err = {0};
+
+    scene_make(&scene, "hello");
+    /* More than are written down as over at once, and before his. */
+    ask_many(&scene, "earlier", 200);
+    ask_many(&scene, REQUESTER, APPROVALS_PENDING_EACH_MAX);
+    CHECK_INT(ask_nth(&scene, REQUESTER, APPROVALS_PENDING_EACH_MAX, &err), -1);
+    CHECK_INT(err.code, ERR_LIMIT);
+    CHECK_INT(ask_nth(&scene, REQUESTER, 0, &err), 0); /* waits already */
+    CHECK_INT(ask_nth(&scene, "another", 0, &err), 0);
+    end_all(&scene);
+    CHECK_INT(ask_nth(&scene, REQUESTER, APPROVALS_PENDING_EACH_MAX, &err), 0);
+    scene_end(&scene);
+}
+
 TEST(a_page_of_large_requests_is_shorter_and_says_so)
 {
     struct approvals_query query = {.state = APPROVAL_PENDING, .limit = 100};
