@@ -443,6 +443,14 @@ TEST(awk_runs_what_its_programs_say)
     check_awk(awk, COUNT(awk));
 }
 
+TEST(mawk_runs_the_same)
+{
+    static const char *const awk[] = {"mawk"};
+
+    need("mawk");
+    check_awk(awk, COUNT(awk));
+}
+
 TEST(awk_of_busybox_runs_the_same)
 {
     static const char *const awk[] = {"busybox", "awk"};
