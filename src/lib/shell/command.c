@@ -135,8 +135,8 @@ static int read_plain_word(struct reader *r)
     }
     if (read_raw_word(r) < 0)
         return -1;
-    if (r->text.p[start] == '{' && r->text.p[r->pos - 1] == '}' && r->pos < r->end &&
-        (r->text.p[r->pos] == '<' || r->text.p[r->pos] == '>'))
+    if (r->pos > start && r->text.p[start] == '{' && r->text.p[r->pos - 1] == '}' &&
+        r->pos < r->end && (r->text.p[r->pos] == '<' || r->text.p[r->pos] == '>'))
         note_unseen(r); /* {name}>: a variable for the descriptor, in some shells */
     push_fields(r, mark, span_at(r, start, r->pos));
     return 0;

@@ -43,23 +43,28 @@ static bool is_dot(const char *whole, const char *name, size_t n)
     return n && strncmp(whole, name, n) == 0;
 }
 
-static void run_dot(const struct carried *c, struct shell_word value)
+/* Behind the dot. */
+static void run_named(const struct carried *c, struct shell_word value)
 {
     const char *name = value.text.p + 1;
     size_t n = strcspn(name, " \t\r\n");
     struct shell_word rest = tail_of(&value, name + n + strspn(name + n, " \t"));
 
-    if (value.text.p[0] != '.') {
-        if (strcasestr(value.text.p, "load_extension") || strcasestr(value.text.p, "edit("))
-            run_value(c, RUNS_UNSEEN, value, NULL);
-    } else if (rest.text.n && (is_dot("shell", name, n) || is_dot("system", name, n))) {
+    if (rest.text.n && (is_dot("shell", name, n) || is_dot("system", name, n)))
         run_value(c, RUNS_START, rest, NULL);
-    } else if (strchr(value.text.p, '|') || is_dot("load", name, n) || is_dot("excel", name, n) ||
-               is_dot("www", name, n)) {
+    else if (strchr(value.text.p, '|') || is_dot("load", name, n) || is_dot("excel", name, n) ||
+             is_dot("www", name, n))
         run_value(c, RUNS_UNSEEN, value, NULL);
-    } else if (is_dot("read", name, n)) {
+    else if (is_dot("read", name, n))
         run_value(c, RUNS_FILE, rest, NULL);
-    }
+}
+
+static void run_dot(const struct carried *c, struct shell_word value)
+{
+    if (value.text.p[0] == '.')
+        run_named(c, value);
+    else if (strcasestr(value.text.p, "load_extension") || strcasestr(value.text.p, "edit("))
+        run_value(c, RUNS_UNSEEN, value, NULL);
 }
 
 static void look_sqlite(const struct carried *c)
