@@ -253,6 +253,7 @@ static bool is_within(struct arena *mem, struct str text, struct sandbox_path *o
     struct sandbox_path unseen = {0};
     struct breach breach = {0};
     size_t names = 0, decoded_names;
+    const char *backslash;
 
     form.p = arena_text(mem, text);
     form.n = text.n;
@@ -280,14 +281,13 @@ static bool is_within(struct arena *mem, struct str text, struct sandbox_path *o
         *out = unseen;
         return false;
     }
-    /* A backslash is part of a name here and a separator elsewhere: it has no one meaning. */
-    if (memchr(text.p, '\\', text.n)) {
-        breaks(&breach, "R3.backslash", (size_t)((char *)memchr(text.p, '\\', text.n) - text.p),
-               text.n);
-        set_breach(out, &form, &breach);
-        return false;
-    }
-    return true;
+    /* A backslash is part of a name here and a separator elsewhere: it has no one meaning. Its
+     * place is that in the text, not in a form of it. */
+    backslash = memchr(text.p, '\\', text.n);
+    if (backslash)
+        *out = (struct sandbox_path){
+            .rule = "R3.backslash", .start = (size_t)(backslash - text.p), .end = text.n};
+    return !backslash;
 }
 
 /* ---- where it is ---- */

@@ -75,7 +75,7 @@ static int read_array(struct reader *r, struct str name)
         if (peek(r) == ')')
             break;
         start = r->pos;
-        if (r->text.p[start] == '[')
+        if (peek(r) == '[')
             note_evaluates(r); /* a subscript */
         if (read_raw_word(r) < 0)
             return -1;
