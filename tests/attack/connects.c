@@ -391,7 +391,7 @@ int main(int argc, char **argv)
 {
     const char *way = argc >= 4 ? argv[1] : "";
 
-    (void)alarm(60);
+    (void)alarm(240); /* for who hangs; a busy machine takes long over many */
     if (argc < 4)
         usage("connects WAY ADDRESS PORT [ARG...]");
     set_target(argv[2], argv[3]);

@@ -343,10 +343,15 @@ session_has_end() {
     [ "$(jq -r 'select(.kind == "end") | .why' "$(session_dir)/events.jsonl")" = "$1" ]
 }
 
+# fill PIPE: with all that it holds, which is less where its owner has many. Somebody has it open to read.
+fill() {
+    dd if=/dev/zero of="$1" bs=4096 count=4096 oflag=nonblock 2>filled || grep -q "temporarily unavailable" filled
+}
+
 @test "a signal and the session's time end it where nobody reads what is told of an action, too" {
     mkfifo told
     exec 6<>told
-    head -c 65536 /dev/zero >&6 # all that it holds
+    fill told
     "$BRIG" advisory run --prompt "$CREATE" -- "$AGENT" </dev/null >out 2>&6 3>&- 4>&- 6>&- &
     pid=$!
     eventually 10 pending_action
@@ -359,7 +364,7 @@ session_has_end() {
     chain_holds
     rm -r "$BRIG_HOME/advisory"
     exec 6>&- 6<>told
-    head -c 65536 /dev/zero >&6
+    fill told
     "$BRIG" advisory run --timeout 4s --prompt "$CREATE" -- "$AGENT" </dev/null >out 2>&6 3>&- 4>&- 6>&- &
     pid=$!
     eventually 20 session_has_end deadline

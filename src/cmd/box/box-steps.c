@@ -138,22 +138,27 @@ static int close_network(struct box *box, struct err *err)
     return box->plan->sockets_none || box->net_ahead ? 0 : loopback_up(err);
 }
 
-/* Of this network namespace. Data before a connection stands would go out without connect(); the
- * filters refuse it, too, and so does egress: a machine that does not let us write here has two
- * walls left. */
-static void switch_off_fast_open(const struct box *box)
+/* Of this network namespace. Where we may not write, what is said here holds less:
+ *
+ *    tcp_fastopen    data before a connection stands would go out without connect(); the filters
+ *                    refuse it, too, and so does egress
+ *    tcp_syncookies  of more connections at once than wait at a listener, some stand for who made
+ *                    them and not for egress: whoever waits there to be greeted waits for ever */
+static void settle_tcp(const struct box *box)
 {
+    static const char *const off[] = {"sys/net/ipv4/tcp_fastopen", "sys/net/ipv4/tcp_syncookies"};
     const struct box_mount *mounts = plan_array(box->plan, box->plan->mounts);
+    AUTO_FD int own_fd = -1;
     struct err ignored;
     int proc_fd = -1; /* a template shows no /proc, but we have the one that is to be mounted */
 
     for (uint32_t i = 0; i < box->plan->mount_n; i++)
         if (mounts[i].kind == MOUNT_PROC)
             proc_fd = box->tree_fds[i];
-    if (proc_fd >= 0)
-        (void)!file_write(proc_fd, "sys/net/ipv4/tcp_fastopen", "0", &ignored);
-    else
-        (void)!file_write(AT_FDCWD, "/proc/sys/net/ipv4/tcp_fastopen", "0", &ignored);
+    if (proc_fd < 0)
+        proc_fd = own_fd = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    for (size_t i = 0; proc_fd >= 0 && i < COUNT(off); i++)
+        (void)!file_write(proc_fd, off[i], "0", &ignored);
 }
 
 /* Everything after this step meets the way out as it is; the other end of the pair is outer's. */
@@ -165,7 +170,7 @@ static int open_egress(struct box *box, struct err *err)
 
     if (plan->egress_fd < 0)
         return 0;
-    switch_off_fast_open(box);
+    settle_tcp(box);
     if (egress_build(plan_array(plan, plan->egress_ports), plan->egress_port_n, fds, err) < 0)
         return -1;
     failed = egress_hand_over(plan->egress_fd, fds, err);

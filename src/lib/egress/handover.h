@@ -33,7 +33,7 @@
 #define EGRESS_NAMES_ADDRESS 0xc6120001U /* 198.18.0.1, port 53 */
 #define EGRESS_MINT_ADDRESS 0x7f000002U  /* 127.0.0.2: where other sandboxes come from */
 #define EGRESS_MINT_PORT 15002           /* at that address; nothing is said there */
-#define EGRESS_BACKLOG 128
+#define EGRESS_BACKLOG 1024
 
 /* Listening, not blocking, close-on-exec; all of the sandbox's network namespace. */
 enum handover_fd {
